@@ -143,6 +143,7 @@ def test_a_schedule_is_written_as_a_plan(size: str, protocol: str, tmp_path: Pat
     assert written["files"] == [str(file)]
     made = json.loads(file.read_text())
     assert made["protocol"] == protocol
+    assert made["inplace"] is True
     assert made["min_message_size"] == made["max_message_size"] == {"8KiB": 8192, "1MiB": 1 << 20}[size]
     assert json_of("verify", str(file))["diagnostics"] == []
     plan = un.plan("allreduce", un.machine("archer", 4), elements=made["max_message_size"] // 4, algorithm=words[-1])
@@ -152,3 +153,70 @@ def test_a_schedule_is_written_as_a_plan(size: str, protocol: str, tmp_path: Pat
     ran = call("emit", *words, "--op", "max", "--format", "mscclpp", "-o", str(file))
     assert ran.code == 1
     assert "mscclpp cannot express this schedule: the runtime adds, and the operator is max" in ran.err
+
+
+@pytest.mark.parametrize("collective", ["allgather", "allreduce", "alltoall", "broadcast", "reduce", "reduce-scatter"])
+def test_plans_are_in_place_or_not(collective: str, tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    words = ("emit", collective, "--machine", "archer", "--ranks", "4", "--bytes", "1KiB", "--format", "mscclpp", "-o")
+    for option, expected in (("", collective in ("allreduce", "broadcast", "reduce")), ("--not-in-place", False)):
+        assert call(*words, str(file), *filter(None, [option])).code == 0
+        assert json.loads(file.read_text())["inplace"] is expected
+    assert call(*words, str(file), "--in-place").code == 0
+    made = json.loads(file.read_text())
+    assert made["inplace"] is True
+    found = json_of("verify", str(file))
+    assert (found["complete"], found["keeps_input"], found["diagnostics"]) == (True, None, [])
+    # The library may take it for a call with two buffers.
+    file.write_text(json.dumps({**made, "inplace": False}))
+    assert json_of("verify", str(file))["keeps_input"] is True
+
+
+def test_boxes_have_port_channels_between_them(tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    words = ("allreduce", "--bytes", "64KiB", "--algorithm", "rabenseifner", "--format", "mscclpp", "-o", str(file))
+
+    def peers() -> set[tuple[int, int]]:
+        rows = [(gpu["id"], row) for gpu in json.loads(file.read_text())["gpus"] for row in gpu["channels"]]
+        return {(gpu, to) for gpu, row in rows if row["channel_type"] == "port" for to in row["connected_to"]}
+
+    call("emit", *words, "--machine", "dgx-a100-x2")
+    assert peers() == {(gpu, (gpu + 8) % 16) for gpu in range(16)}
+    assert json_of("verify", str(file), "--bytes", "64KiB")["diagnostics"] == []
+    call("emit", *words, "--machine", "archer", "--ranks", "4", "--gpus-per-box", "2")
+    assert peers() == {(gpu, (gpu + 2) % 4) for gpu in range(4)}
+    ran = call("emit", *words, "--machine", "archer", "--ranks", "4", "--gpus-per-box", "3")
+    assert (ran.code, "4 GPUs do not fill boxes of 3; use a number that divides 4" in ran.err) == (1, True)
+
+
+@pytest.mark.parametrize("collective", ["allreduce", "broadcast", "reduce"])
+def test_switches_that_reduce_are_asked_by_one_gpu(collective: str, tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    words = (collective, "--machine", "dgx-h100", "--bytes", "1MiB", "--algorithm", "in-network", "--param", "chunks=4")
+    call("emit", *words, "--format", "mscclpp", "-o", str(file))
+    blocks = [block for gpu in json.loads(file.read_text())["gpus"] for block in gpu["threadblocks"]]
+    names = [op["name"] for block in blocks for op in block["ops"]]
+    assert names.count("gstore" if collective == "broadcast" else "glres") == 4
+    found = json_of("verify", str(file), "--bytes", "1MiB")
+    assert (found["complete"], found["race_free"], found["diagnostics"]) == (True, True, [])
+    ran = call("plan", collective, "--machine", "dgx-h100", "--bytes", "1MiB", "--for", "mscclpp")
+    assert "in-network" in ran.out
+    assert "cannot express this schedule: it has switches" not in ran.out
+
+
+def test_findings_about_files_of_msccl_name_the_step(tmp_path: Path) -> None:
+    file = tmp_path / "ring.xml"
+    words = ("emit", "allgather", "--machine", "archer", "--ranks", "3", "--bytes", "64", "--algorithm", "ring")
+    call(*words, "--format", "msccl-xml", "-o", str(file))
+    lines = file.read_text().splitlines()
+    own = [n for n, line in enumerate(lines) if 'type="cpy"' in line]
+    # The copy of the own part on GPU 2 reads an output that nothing has written yet.
+    lines[own[2]] = lines[own[2]].replace('srcbuf="i" srcoff="0"', 'srcbuf="o" srcoff="1"')
+    gpu, block, step = 2, 0, 1
+    file.write_text("\n".join(lines) + "\n")
+    found = call("verify", str(file), "--json").json["diagnostics"]
+    named = [one for one in found if one["step"] is not None]
+    assert (named[0]["rank"], named[0]["threadblock"], named[0]["step"]) == (gpu, block, step), found
+    ran = call("verify", str(file))
+    assert ran.code == 1
+    assert f"{named[0]['code']}: gpu {gpu}, thread block {block}, step {step}: {named[0]['message']}\n" in ran.out

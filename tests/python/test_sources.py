@@ -39,6 +39,8 @@ VALUES: Mapping[str, tuple[str, ...]] = {
     "--check": ("--check", "made.cert"),
     "--processors": ("--processors", "132"),
     "--trust-relaxed": ("--trust-relaxed",),
+    "--in-place": ("--in-place",),
+    "--gpus-per-box": ("--gpus-per-box", "2"),
     "--sim": ("--sim", "endpoint"),
     "--queue-depth": ("--queue-depth", "2"),
     "--noop-probability": ("--noop-probability", "0.5"),

@@ -56,6 +56,15 @@ impl Contents {
 /// Files by relative path.
 pub type Files = Vec<(String, Contents)>;
 
+/// What a user chooses about the files of a target, where it leaves a choice; `None` takes what the target prefers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Choices {
+    /// Whether calls give one buffer as input and output.
+    pub in_place: Option<bool>,
+    /// GPUs of a box, between which memory is shared.
+    pub gpus_per_box: Option<u32>,
+}
+
 /// One output format.
 pub trait Emitter: Sync {
     fn name(&self) -> &'static str;
@@ -90,6 +99,18 @@ pub trait Emitter: Sync {
     /// # Errors
     /// The reason why the target cannot express the schedule.
     fn emit(&self, proven: &VerifiedFile) -> Result<Files, Refused>;
+
+    /// The files as a user chose them.
+    ///
+    /// # Errors
+    /// As [`Emitter::emit`], and a choice that the target does not have.
+    fn emit_as(&self, proven: &VerifiedFile, choices: &Choices) -> Result<Files, Refused> {
+        if *choices == Choices::default() {
+            return self.emit(proven);
+        }
+        let reason = "it has no plans in place and no boxes of GPUs; only mscclpp has these choices".to_owned();
+        Err(Refused { target: self.name(), reason })
+    }
 }
 
 /// Sorted by name.

@@ -2,7 +2,7 @@
 
 use unisono_collective::{Collective, Kind};
 use unisono_cost::{endpoint::LevelPrices, wafer::measure};
-use unisono_emit::EMITTERS;
+use unisono_emit::{Choices, EMITTERS, Emitter, mscclpp::MscclPp};
 use unisono_lower::{
     File, OnGrid, Placement, VerifiedFile, from_json, parse, print, switches,
     tasks::{TaskGraph, draft, from_schedule},
@@ -70,6 +70,13 @@ pub fn file(file: &File) {
     let Ok(proven) = VerifiedFile::new(file, Method::Auto) else { return };
     for emitter in EMITTERS {
         if let Err(refused) = emitter.emit(&proven) {
+            assert!(!refused.reason.contains("please report it"), "{}: {}", refused.target, refused.reason);
+        }
+    }
+    // Every rank in a box of its own, and plans for one buffer and for two.
+    for in_place in [true, false] {
+        let choices = Choices { in_place: Some(in_place), gpus_per_box: Some(1) };
+        if let Err(refused) = MscclPp.emit_as(&proven, &choices) {
             assert!(!refused.reason.contains("please report it"), "{}: {}", refused.target, refused.reason);
         }
     }

@@ -3,12 +3,14 @@
 use pyo3::prelude::*;
 use unisono_emit::{
     Asked,
+    msccl::{self, StepPlace},
     mscclpp::{self, Options, PROCESSORS},
 };
 
 use crate::{
     convert,
     errors::{detached, input, to_python},
+    schedule::Schedule,
 };
 
 // The signature below is read by Python, which takes no names of constants.
@@ -42,4 +44,14 @@ pub fn check_plan<'py>(
 #[pyfunction]
 pub fn is_gpu_plan(py: Python<'_>, text: &str) -> PyResult<bool> {
     detached(py, || mscclpp::is_plan(text))
+}
+
+/// The GPU, thread block and step of each instruction of the schedule that a file of MSCCL makes; none for copies between
+/// input and output.
+#[pyfunction]
+pub fn msccl_steps(py: Python<'_>, text: &str, schedule: &Schedule) -> PyResult<Vec<Option<(u32, u32, u32)>>> {
+    let places = detached(py, || msccl::places(text, &schedule.file().schedule))?;
+    let places = places.map_err(|e| input(e.to_string()))?;
+    let numbers = |place: StepPlace| (place.rank, place.threadblock, place.step);
+    Ok(places.into_iter().map(|place| place.map(numbers)).collect())
 }

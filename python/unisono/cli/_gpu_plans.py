@@ -1,12 +1,14 @@
 """The check of a plan for GPUs, for `unisono verify`."""
 
+from typing import Any
+
 from unisono.base.inputs import element_count
-from unisono.base.reports import GpuPlanFinding, GpuPlanProof
+from unisono.base.reports import Diagnostic, GpuPlanFinding, GpuPlanProof
 from unisono.cli._failures import NO
 from unisono.cli._output import print_fields, print_json, print_lines, working
 from unisono.planning.gpu_plans import check_gpu_plan
 
-__all__ = ["verify_plan"]
+__all__ = ["Steps", "place_of_step", "verify_plan", "with_steps"]
 
 _SHOWN = 8
 _SAID = {True: "yes", False: "no", None: "not proved"}
@@ -68,3 +70,29 @@ def _place(fault: GpuPlanFinding) -> str:
     """GPU, thread block and operation, as far as they are known."""
     parts = [("gpu", fault["rank"]), ("thread block", fault["threadblock"]), ("operation", fault["instruction"])]
     return ", ".join(f"{name} {at}" for name, at in parts if at is not None)
+
+
+#: GPU, thread block and step of each instruction of a schedule, from a file of MSCCL.
+Steps = list[tuple[int, int, int] | None]
+
+
+def _step(found: Diagnostic, steps: Steps) -> tuple[int, int, int] | None:
+    instruction = found["instruction"]
+    return None if instruction is None else steps[instruction]
+
+
+def place_of_step(found: Diagnostic, steps: Steps) -> str:
+    """GPU, thread block and step of a finding about a file of MSCCL, as far as they are known."""
+    place = _step(found, steps)
+    if place is None:
+        return "" if found["rank"] is None else f"gpu {found['rank']}"
+    return f"gpu {place[0]}, thread block {place[1]}, step {place[2]}"
+
+
+def with_steps(diagnostics: list[Diagnostic], steps: Steps) -> list[dict[str, Any]]:
+    """The findings about a file of MSCCL with the keys ``threadblock`` and ``step``."""
+    places = [_step(found, steps) for found in diagnostics]
+    numbers = [(None, None) if place is None else place[1:] for place in places]
+    return [
+        {**found, "threadblock": block, "step": step} for found, (block, step) in zip(diagnostics, numbers, strict=True)
+    ]

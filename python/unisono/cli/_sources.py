@@ -23,6 +23,7 @@ __all__ = [
     "NAMED_WORKLOAD",
     "NOT_A_GPU_PLAN",
     "NOT_A_SCRIPT",
+    "NOT_FOR_GPUS",
     "NO_GRAPH",
     "NO_MACHINE",
     "PLACED_FILE",
@@ -98,6 +99,8 @@ NOT_A_GPU_PLAN = (
     Unused(("trust_relaxed",), "is for plans for GPUs with relaxed signals; drop it"),
     Unused(("processors",), "is for plans for GPUs; drop it"),
 )
+#: Code for other targets than GPUs.
+NOT_FOR_GPUS = (Unused(("in_place", "gpus_per_box"), "is for plans for GPUs (--format mscclpp); drop it"),)
 #: A subset of the nodes of a machine.
 SUBSET = (Unused(("shapes",), "names parts of a machine, and --subset names one already; drop one of them"),)
 #: The list of all inputs that the command knows.

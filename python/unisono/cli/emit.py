@@ -8,6 +8,7 @@ from unisono import UnsupportedError, emit_files
 from unisono.cli._failures import NO, say
 from unisono.cli._options import file_or_plan_options, json_option, limit_options, schedule_of
 from unisono.cli._output import one_of, print_json, print_lines, working
+from unisono.cli._sources import NOT_FOR_GPUS, refuse_unused
 from unisono.planning.emission import FORMATS, PLANNED_FORMATS, check_target, write_target
 
 __all__ = ["emit"]
@@ -23,16 +24,38 @@ __all__ = ["emit"]
     required=True,
     help="The folder to write to, made if it is missing; or the file, where the target is one.",
 )
+@click.option(
+    "--in-place/--not-in-place",
+    "in_place",
+    default=None,
+    help="For mscclpp: whether calls give one buffer as input and output [as torch.distributed calls the collective].",
+)
+@click.option(
+    "--gpus-per-box",
+    type=click.IntRange(1, 65536),
+    metavar="N",
+    help="For mscclpp: GPUs that share memory; port channels join the others [the machine's boxes, or all in one].",
+)
 @json_option
 @limit_options
-def emit(file_or_collective: str, machine: str | None, target: str, output: str, as_json: bool, **options: Any) -> int:
+def emit(
+    file_or_collective: str,
+    machine: str | None,
+    target: str,
+    output: str,
+    in_place: bool | None,
+    gpus_per_box: int | None,
+    as_json: bool,
+    **options: Any,
+) -> int:
     """Writes the schedule in FILE, or the one planned for COLLECTIVE, as code."""
+    refuse_unused(() if target == "mscclpp" else NOT_FOR_GPUS)
     check_target(output)
     planned_for = target if target in PLANNED_FORMATS else None
     try:
         schedule = schedule_of(file_or_collective, machine, options, "emit", target=planned_for)
         with working("emitting"):
-            files = emit_files(schedule, target)
+            files = emit_files(schedule, target, in_place=in_place, gpus_per_box=gpus_per_box)
     except UnsupportedError as refused:
         # Other reasons why there is no plan are errors of the request.
         if not str(refused).startswith(f"{target} cannot express"):

@@ -11,12 +11,12 @@ from unisono import InputError, Proof, Schedule, certificate_checker, check_boun
 from unisono.base.files import check_regular, check_writable, write
 from unisono.base.reports import ProofReport
 from unisono.cli._failures import NO
-from unisono.cli._gpu_plans import verify_plan
+from unisono.cli._gpu_plans import Steps, place_of_step, verify_plan, with_steps
 from unisono.cli._options import asked_shape, json_option, limit_options, maybe_file_or_plan_options, schedule_of
 from unisono.cli._output import duration, print_fields, print_json, print_lines, working
 from unisono.cli._sources import BOUND_CERTIFICATE, CERTIFICATE, GPU_PLAN, NOT_A_GPU_PLAN, refuse_unused
 from unisono.planning.emission import check_registers
-from unisono.planning.gpu_plans import is_gpu_plan
+from unisono.planning.gpu_plans import is_gpu_plan, msccl_steps
 
 __all__ = ["verify"]
 
@@ -98,10 +98,12 @@ def verify(
         with working("writing the certificate"):
             text = _text(file_or_collective) if Path(file_or_collective).is_file() else None
             write(written, schedule.certificate(proof, text))
+    steps = msccl_steps(file_or_collective, schedule) if file_or_collective.endswith(".xml") else None
     if as_json:
-        print_json(proof.report() if certificate is None else {**proof.report(), "certificate": written})
+        report = proof.report() if certificate is None else {**proof.report(), "certificate": written}
+        print_json(report if steps is None else {**report, "diagnostics": with_steps(proof.diagnostics, steps)})
     else:
-        _print(proof, schedule)
+        _print(proof, schedule, steps)
         if written is not None:
             print_lines(f"wrote {written}")
     return 0 if proof.holds else NO
@@ -191,7 +193,7 @@ def _check(path: str, certificate: str, as_json: bool) -> int:
     return 0
 
 
-def _print(proof: Proof, schedule: Schedule) -> None:
+def _print(proof: Proof, schedule: Schedule, steps: Steps | None) -> None:
     said = {True: "yes", False: "no"}
     print_lines(
         f"{'proved' if proof.holds else 'refused'}: {schedule.collective} of {schedule.elements} {schedule.dtype} on "
@@ -210,6 +212,9 @@ def _print(proof: Proof, schedule: Schedule) -> None:
     )
     for found in proof.diagnostics[:_SHOWN]:
         node, instruction = found["rank"], found["instruction"]
+        if steps is not None:
+            print_lines(": ".join(filter(None, [found["code"], place_of_step(found, steps), found["message"]])))
+            continue
         place = [] if node is None else [f"{'rank' if node < schedule.ranks else 'node'} {node}"]
         place += [] if instruction is None else [f"instruction {instruction}"]
         print_lines(": ".join(filter(None, [found["code"], ", ".join(place), found["message"]])))

@@ -28,8 +28,14 @@ PLANNED_FORMATS = ("csl",)
 IMPORTED_FORMATS = tuple(row["name"] for row in _core.importers())
 
 
-def emit_files(schedule: Schedule, target: str) -> dict[str, str | bytes]:
+def emit_files(
+    schedule: Schedule, target: str, *, in_place: bool | None = None, gpus_per_box: int | None = None
+) -> dict[str, str | bytes]:
     """The files of a target, as text or bytes by relative path; the schedule is proved first.
+
+    ``in_place`` says whether calls give one buffer as input and output, and ``gpus_per_box`` which GPUs share memory;
+    only ``"mscclpp"`` has these choices. By default a plan is in place where ``torch.distributed`` is (allreduce,
+    broadcast, reduce), and the boxes are those of the machine.
 
     Raises:
         InputError: there is no such target.
@@ -37,13 +43,21 @@ def emit_files(schedule: Schedule, target: str) -> dict[str, str | bytes]:
         UnsupportedError: the target cannot express the schedule, with the reason.
 
     """
-    return _core.emit(schedule, target)
+    return _core.emit(schedule, target, in_place, gpus_per_box)
 
 
-def emit(schedule: Schedule, target: str, folder: str | os.PathLike[str]) -> list[str]:
+def emit(
+    schedule: Schedule,
+    target: str,
+    folder: str | os.PathLike[str],
+    *,
+    in_place: bool | None = None,
+    gpus_per_box: int | None = None,
+) -> list[str]:
     """Writes a schedule as code for ``target`` (such as ``"csl"``) into a folder, and returns the files' names.
 
     Where a target is one file and ``folder`` has that file's ending, such as ``ring.goal``, it is the file.
+    ``in_place`` and ``gpus_per_box`` are as in :func:`emit_files`.
 
     Raises:
         InputError: there is no such target, or the folder cannot be one.
@@ -52,7 +66,7 @@ def emit(schedule: Schedule, target: str, folder: str | os.PathLike[str]) -> lis
 
     """
     check_target(folder)
-    files = emit_files(schedule, target)
+    files = emit_files(schedule, target, in_place=in_place, gpus_per_box=gpus_per_box)
     write_target(folder, files)
     return list(files)
 

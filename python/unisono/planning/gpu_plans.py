@@ -4,10 +4,11 @@ import os
 from pathlib import Path
 
 from unisono import _core
+from unisono._core import Schedule
 from unisono.base.files import file_name, read_text, title
 from unisono.base.reports import GpuPlanProof
 
-__all__ = ["check_gpu_plan", "is_gpu_plan"]
+__all__ = ["check_gpu_plan", "is_gpu_plan", "msccl_steps"]
 
 
 def check_gpu_plan(
@@ -38,3 +39,16 @@ def is_gpu_plan(path: str | os.PathLike[str]) -> bool:
     """Whether a file is an execution plan of MSCCL++, rather than a schedule."""
     name = file_name(path)
     return name.endswith(".json") and Path(name).is_file() and _core.is_gpu_plan(read_text(path))
+
+
+def msccl_steps(path: str | os.PathLike[str], schedule: Schedule) -> list[tuple[int, int, int] | None]:
+    """The GPU, thread block and step of each instruction of the schedule that a file of MSCCL (``.xml``) makes.
+
+    Copies between input and output have none.
+
+    Raises:
+        InputError: the file is damaged, or the schedule is another one.
+        OSError: it cannot be read.
+
+    """
+    return _core.msccl_steps(read_text(path), schedule)

@@ -28,6 +28,7 @@ mod limits;
 mod ops;
 mod parse;
 mod pieces;
+mod places;
 mod program;
 mod unit;
 mod waits;
@@ -35,4 +36,5 @@ mod write;
 
 pub use import::import;
 pub(crate) use pieces::unit as chunk_elements;
+pub use places::{StepPlace, places};
 pub use unit::MscclXml;

@@ -2,15 +2,18 @@
 
 use unisono_base::Diagnostics;
 use unisono_collective::{Collective, Dtype, Kind, Operator};
-use unisono_lower::VerifiedFile;
+use unisono_lower::{File, VerifiedFile};
+use unisono_machine::network::Network;
 use unisono_schedule::{Flow, Schedule, topological, verify::Verified};
 
 use super::{
-    export::Exporter,
+    export::{Exporter, Form},
+    fault::Fault,
+    layout::COLLECTIVES,
     plan::Protocol,
     unit::{MscclPp, NAME, Options, REFERENCE, check},
 };
-use crate::{Asked, Emitter, Files, Refused, msccl::chunk_elements};
+use crate::{Asked, Choices, Emitter, Files, Refused, msccl::chunk_elements};
 
 /// Bytes of a vector up to which packets come first: they need no signals, and twice the bytes.
 const PACKETS_BYTES: u64 = 1 << 17;
@@ -23,20 +26,58 @@ impl Emitter for MscclPp {
     }
 
     fn summary(&self) -> &'static str {
-        "an execution plan for MSCCL++, with packets or with signals"
+        "an execution plan for MSCCL++, in place or not, with packets, signals, ports or switches"
     }
 
     fn reference(&self) -> &'static str {
         REFERENCE
     }
 
+    fn accepts(&self, proven: &VerifiedFile) -> Result<(), Refused> {
+        write(proven, &Choices::default(), false).map(drop)
+    }
+
     fn emit(&self, proven: &VerifiedFile) -> Result<Files, Refused> {
-        let text = text(proven.verified()).map_err(|reason| Refused { target: NAME, reason })?;
+        self.emit_as(proven, &Choices::default())
+    }
+
+    fn emit_as(&self, proven: &VerifiedFile, choices: &Choices) -> Result<Files, Refused> {
+        let text = write(proven, choices, true)?;
         Ok(vec![(format!("{}.json", proven.file().schedule.collective().kind), text.into())])
     }
 }
 
-fn text(proven: &Verified) -> Result<String, String> {
+fn write(proven: &VerifiedFile, choices: &Choices, also_the_other_way: bool) -> Result<String, Refused> {
+    let boxes = boxes(proven.file(), choices.gpus_per_box);
+    let text = boxes.and_then(|boxes| text(proven.verified(), choices.in_place, &boxes, also_the_other_way));
+    text.map_err(|reason| Refused { target: NAME, reason })
+}
+
+/// The box of each GPU: as the user says, or as a machine that is made of boxes numbers its accelerators, or one box.
+fn boxes(file: &File, of_box: Option<u32>) -> Result<Vec<u32>, String> {
+    let ranks = file.schedule.collective().ranks;
+    match of_box {
+        Some(n) if n == 0 || !ranks.is_multiple_of(n) => {
+            return Err(format!("{ranks} GPUs do not fill boxes of {n}; use a number that divides {ranks}"));
+        }
+        Some(n) => return Ok((0..ranks).map(|gpu| gpu / n).collect()),
+        None => {}
+    }
+    let network = file.machine.as_ref().and_then(|machine| Some((machine.name(), machine.get::<Network>()?)));
+    let numbers =
+        network.and_then(|(name, network)| network.whole_topology(name).ok()).and_then(|t| t.numbers_of_boxes());
+    let Some(numbers) = numbers else { return Ok(vec![0; ranks as usize]) };
+    let places = file.placement.as_ref().and_then(|placement| placement.nodes());
+    let place = |gpu: u32| places.and_then(|places| places.get(gpu as usize)).copied().unwrap_or(gpu);
+    Ok((0..ranks).map(|gpu| place(gpu) / numbers.accelerators.max(1)).collect())
+}
+
+/// Whether a plan runs in place where the user does not say: as `torch.distributed` calls the collective.
+fn in_place_by_itself(kind: Kind) -> bool {
+    matches!(kind, Kind::Allreduce | Kind::Broadcast | Kind::Reduce)
+}
+
+fn text(proven: &Verified, in_place: Option<bool>, boxes: &[u32], also_the_other_way: bool) -> Result<String, String> {
     let schedule = proven.schedule();
     let c = schedule.collective();
     expressible(schedule)?;
@@ -48,29 +89,56 @@ fn text(proven: &Verified) -> Result<String, String> {
     let flow = Flow::new(schedule, &mut found);
     let order = topological(schedule, &flow, &mut found);
     let bytes = u64::from(c.input_len(0).max(c.output_len(0))) * c.dtype.bytes();
-    let mut protocols = [Protocol::LL, Protocol::Simple];
-    if bytes > PACKETS_BYTES {
-        protocols.reverse();
+    let mut protocols = vec![(Protocol::LL, false), (Protocol::LL, true), (Protocol::Simple, false)];
+    if schedule.node_count() > c.ranks as usize || boxes.iter().any(|&own| own != boxes[0]) {
+        // Packets that a switch adds, or that a port channel carries, are not written.
+        protocols.drain(..2);
+    } else if bytes > PACKETS_BYTES {
+        protocols.rotate_right(1);
     }
-    // Plans name no operator where nothing is combined.
-    let operator = if c.kind.reduces() { c.operator } else { Operator::Sum };
-    let meant = Collective { operator, ..*c };
+    let in_place = in_place.unwrap_or_else(|| in_place_by_itself(c.kind));
     let mut refused = String::new();
-    for protocol in protocols {
-        let text = Exporter::new(schedule, &flow, &order, protocol, unit).text();
-        let asked = Asked { elements: Some(u64::from(c.elements)), dtype: Some(c.dtype), ..Asked::default() };
-        let checked = check(&text, &asked, Options::default()).map_err(|e| fault(&e.to_string()))?;
-        if let Some(first) = checked.diagnostics.first() {
-            refused = if first.code == "limit" { first.message.clone() } else { fault(&first.message) };
+    let mut is_overtaken = false;
+    for (protocol, answers) in protocols {
+        if answers && !is_overtaken {
             continue;
         }
-        let same = checked.schedule.is_some_and(|s| *s.collective() == meant);
-        if !same || checked.expression_class.as_ref() != Some(class) {
-            return Err(fault("it reads back to another result"));
+        let form = Form { protocol, unit, in_place, answers, boxes };
+        let text = Exporter::new(schedule, &flow, &order, form)?.text();
+        if let Some(finding) = read_back(&text, c, class)? {
+            is_overtaken |= finding.code == "relaunch";
+            refused = finding.message;
+            continue;
+        }
+        if also_the_other_way {
+            // The runtime may give one buffer or two to either form of a plan (docs/gpu-plans.md).
+            let other = Exporter::new(schedule, &flow, &order, Form { in_place: !in_place, ..form })?.text();
+            read_back(&other, c, class)?.map_or(Ok(()), |finding| Err(fault(&finding.message)))?;
         }
         return Ok(text);
     }
     Err(refused)
+}
+
+/// Proves the text of a plan; returns the limit of the runtime that it exceeds, or the packets that the next launch may overtake, if
+/// there are such.
+///
+/// # Errors
+/// The text is not a plan of the same result, which is a fault of the exporter.
+fn read_back(text: &str, c: &Collective, class: &str) -> Result<Option<Fault>, String> {
+    // Plans name no operator where nothing is combined.
+    let operator = if c.kind.reduces() { c.operator } else { Operator::Sum };
+    let meant = Collective { operator, ..*c };
+    let asked = Asked { elements: Some(u64::from(c.elements)), dtype: Some(c.dtype), ..Asked::default() };
+    let checked = check(text, &asked, Options::default()).map_err(|e| fault(&e.to_string()))?;
+    if let Some(first) = checked.diagnostics.into_iter().next() {
+        return if matches!(first.code, "limit" | "relaunch") { Ok(Some(first)) } else { Err(fault(&first.message)) };
+    }
+    let same = checked.schedule.is_some_and(|s| *s.collective() == meant);
+    if !same || checked.expression_class.as_deref() != Some(class) {
+        return Err(fault("it reads back to another result"));
+    }
+    Ok(None)
 }
 
 fn fault(reason: &str) -> String {
@@ -79,14 +147,11 @@ fn fault(reason: &str) -> String {
 
 fn expressible(schedule: &Schedule) -> Result<(), String> {
     let c = schedule.collective();
-    if !matches!(c.kind, Kind::Allgather | Kind::Allreduce | Kind::Alltoall | Kind::ReduceScatter) {
+    if !COLLECTIVES.iter().any(|(_, kind)| *kind == c.kind) {
         return Err(format!(
-            "{} is no collective of plans; there are allgather, allreduce, alltoall and reduce-scatter",
+            "{} is no collective of plans; there are allgather, allreduce, alltoall, broadcast, reduce and reduce-scatter",
             c.kind
         ));
-    }
-    if schedule.node_count() > c.ranks as usize {
-        return Err("it has switches; plans with switch channels are read and not written".to_owned());
     }
     if c.kind.reduces() && c.operator != Operator::Sum {
         return Err(format!("the runtime adds, and the operator is {}", c.operator));

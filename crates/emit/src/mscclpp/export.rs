@@ -4,14 +4,23 @@
 //! operations, each of which starts when the one before it has ended. A stream lands in scratch memory of its receiver, at a
 //! place of its own: as packets in protocol LL, and by puts with signals in protocol Simple. So no place is written
 //! twice, and each wait is for something that comes earlier in the order of the whole schedule, which excludes deadlocks.
+//!
+//! GPUs of one box have memory channels, and those of different boxes port channels. What a switch does is asked for by a GPU
+//! ([`super::behind_switches`]). All plans are right where input and output are one memory too ([`super::alias`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use unisono_base::{InstrId, NodeId, StreamId, narrow};
+use unisono_collective::Kind;
 use unisono_schedule::{Flow, Operand, Schedule};
 
-use super::{limits, plan::Protocol};
+use super::{
+    alias,
+    behind_switches::{BehindSwitches, requests},
+    limits,
+    plan::Protocol,
+};
 
 /// Operations of a thread block that an instruction may fill, which leaves room for its start and its end.
 const ROOM: usize = limits::OPS - 6;
@@ -19,314 +28,298 @@ const ROOM: usize = limits::OPS - 6;
 /// A thread block of a GPU.
 pub(super) type At = (u32, usize);
 
+/// Which of the possible plans for a schedule is written.
+#[derive(Clone, Copy, Debug)]
+pub struct Form<'a> {
+    pub protocol: Protocol,
+    /// Elements of a chunk.
+    pub unit: u32,
+    pub in_place: bool,
+    /// Receivers of packets tell their senders at the end that they have read them.
+    pub answers: bool,
+    /// The box of each GPU.
+    pub boxes: &'a [u32],
+}
+
 pub struct Exporter<'a> {
     pub(super) schedule: &'a Schedule,
-    flow: &'a Flow,
+    pub(super) flow: &'a Flow,
     order: &'a [InstrId],
-    pub(super) protocol: Protocol,
-    /// Elements of a chunk.
-    pub(super) unit: u32,
+    pub(super) form: Form<'a>,
+    pub(super) switches: BehindSwitches,
     /// The first chunk of scratch memory, or of packets, of each stream at each sink.
-    landing: BTreeMap<(StreamId, NodeId), u32>,
-    /// Chunks of each GPU in which streams land, of the schedule's own scratch memory, and of temporaries.
+    pub(super) landing: BTreeMap<(StreamId, NodeId), u32>,
+    /// Chunks of each GPU in which streams land, of the schedule's own scratch memory, of the copy of its input, and of
+    /// temporaries.
     pub(super) landed: Vec<u32>,
     pub(super) own: Vec<u32>,
+    pub(super) copied: Vec<u32>,
     pub(super) temporary: Vec<u32>,
+    /// Whether each instruction reads its inputs from their copy.
+    endangered: Vec<bool>,
     /// The thread block of each instruction.
     blocks: Vec<usize>,
     pub(super) made: BTreeMap<At, Vec<Value>>,
     /// The channels between two thread blocks of different GPUs, and the messages sent and waited for on each.
     pub(super) channels: BTreeSet<(At, At)>,
-    sent: BTreeMap<(At, At), u32>,
-    waited: BTreeMap<(At, At), u32>,
+    pub(super) sent: BTreeMap<(At, At), u32>,
+    pub(super) waited: BTreeMap<(At, At), u32>,
     /// The messages that bring a piece of a stream: the writer's thread block, and its number there for each receiver.
-    messages: BTreeMap<(InstrId, At), u32>,
-}
-
-fn pair(a: At, b: At) -> (At, At) {
-    if a < b { (a, b) } else { (b, a) }
+    pub(super) messages: BTreeMap<(InstrId, At), u32>,
+    /// GPUs whose memory a switch accesses for a leader, which has not told them so far: the leader comes first.
+    pub(super) untold: BTreeSet<(u32, u32)>,
 }
 
 impl<'a> Exporter<'a> {
-    pub fn new(schedule: &'a Schedule, flow: &'a Flow, order: &'a [InstrId], protocol: Protocol, unit: u32) -> Self {
+    /// # Errors
+    /// A plan cannot express what the switches of the schedule do.
+    pub fn new(schedule: &'a Schedule, flow: &'a Flow, order: &'a [InstrId], form: Form<'a>) -> Result<Self, String> {
+        let (unit, box_of) = (form.unit, |gpu: u32| form.boxes[gpu as usize]);
+        let switches = requests(schedule, flow, order, unit, &box_of)?;
         let mut landing = BTreeMap::new();
-        let mut landed = vec![0; schedule.node_count()];
-        for stream in schedule.all_streams() {
+        let gpus = schedule.collective().ranks as usize;
+        let mut landed = vec![switches.chunks; gpus];
+        for stream in schedule.all_streams().filter(|stream| !switches.places.contains_key(stream)) {
             for &sink in schedule.stream_sinks(stream) {
                 landing.insert((stream, sink), landed[sink.index()]);
                 landed[sink.index()] += schedule.stream(stream).len / unit;
             }
         }
-        let own = schedule.all_nodes().map(|n| schedule.scratch_elements(n).div_ceil(unit)).collect();
-        let mut temporary = vec![0; schedule.node_count()];
+        let nodes = || schedule.all_nodes().take(gpus);
+        let own = nodes().map(|n| schedule.scratch_elements(n).div_ceil(unit)).collect();
+        let endangered = alias::endangered(schedule, flow, order);
+        let (mut copied, mut temporary) = (vec![0; gpus], vec![0; gpus]);
         for &id in order {
+            let node = flow.node_of(id);
+            if node.index() >= gpus {
+                continue;
+            }
             let chunks = schedule.instr(id).len / unit * narrow::<u32>(1 + schedule.sources(id).len());
-            let most = &mut temporary[flow.node_of(id).index()];
-            *most = chunks.max(*most);
+            temporary[node.index()] = chunks.max(temporary[node.index()]);
+            if endangered[id.index()] {
+                copied[node.index()] = schedule.input_len(node) / unit;
+            }
         }
         let (blocks, made) = (vec![0; schedule.instr_count()], BTreeMap::new());
-        let (channels, sent, waited, messages) = Default::default();
-        Self {
+        let (channels, sent, waited, messages, untold) = Default::default();
+        Ok(Self {
             schedule,
             flow,
             order,
-            protocol,
-            unit,
+            form,
+            switches,
             landing,
             landed,
             own,
+            copied,
             temporary,
+            endangered,
             blocks,
             made,
             channels,
             sent,
             waited,
             messages,
-        }
+            untold,
+        })
     }
 
     /// The text of the plan.
     pub fn text(mut self) -> String {
-        self.assign();
-        if self.protocol == Protocol::Simple {
+        let last = self.assign();
+        for gpu in 0..self.schedule.collective().ranks {
+            self.before((gpu, 0));
+        }
+        if !self.is_ll() {
             self.start();
         }
         for &id in self.order {
-            self.instruction(id);
+            if self.switches.requests.contains_key(&id) {
+                self.request(id);
+            } else {
+                self.instruction(id);
+            }
         }
+        self.end(&last);
         self.plan()
     }
 
-    /// Gives each instruction a thread block, by the most operations that it may take.
-    fn assign(&mut self) {
-        let mut filled = vec![(0, 12); self.schedule.node_count()];
+    pub(super) fn is_ll(&self) -> bool {
+        self.form.protocol == Protocol::LL
+    }
+
+    /// Whether two GPUs are in different boxes.
+    pub(super) fn is_port(&self, a: u32, b: u32) -> bool {
+        self.form.boxes[a as usize] != self.form.boxes[b as usize]
+    }
+
+    /// The GPU that runs an instruction.
+    fn gpu_of(&self, id: InstrId) -> u32 {
+        self.switches.requests.get(&id).map_or_else(|| self.flow.node_of(id).0, |request| request.leader)
+    }
+
+    /// Gives each instruction a thread block, by the most operations that it may take, and returns the last one of each GPU.
+    fn assign(&mut self) -> Vec<usize> {
+        let mut filled = vec![(0, 16); self.landed.len()];
         for &id in self.order {
-            let (sources, sinks) = (self.schedule.sources(id).len(), self.schedule.sinks(id).len());
-            let most = 8 + 2 * sources + 3 * sinks;
-            let (block, ops) = &mut filled[self.flow.node_of(id).index()];
+            let most = self.most_operations(id);
+            let (block, ops) = &mut filled[self.gpu_of(id) as usize];
             if *ops + most > ROOM {
                 (*block, *ops) = (*block + 1, 0);
             }
             *ops += most;
             self.blocks[id.index()] = *block;
         }
+        filled.into_iter().map(|(block, _)| block).collect()
     }
 
-    fn at(&self, id: InstrId) -> At {
-        (self.flow.node_of(id).0, self.blocks[id.index()])
+    fn most_operations(&self, id: InstrId) -> usize {
+        let (s, flow) = (self.schedule, self.flow);
+        if let Some(request) = self.switches.requests.get(&id) {
+            return 6 + 2 * request.group.len().div_ceil(limits::OP_CHANNELS);
+        }
+        let (sources, sinks) = (s.sources(id).len(), s.sinks(id).len());
+        let is_switched = |stream: &StreamId| self.switches.places.contains_key(stream);
+        let streams: Vec<StreamId> = flow.pops(s, id).chain(flow.pushes(s, id)).map(|(stream, _)| stream).collect();
+        if !streams.is_empty() && streams.iter().all(is_switched) {
+            let (waits, signals) = (flow.pops(s, id).count(), flow.pushes(s, id).count());
+            return 2 * sinks + 2 * waits + 2 * signals;
+        }
+        let is_far = flow.pushes(s, id).any(|(stream, _)| {
+            let source = s.stream(stream).source.0;
+            !is_switched(&stream) && s.stream_sinks(stream).iter().any(|sink| self.is_port(source, sink.0))
+        });
+        8 + 2 * sources + if is_far { 8 } else { 3 } * sinks
     }
 
-    fn push(&mut self, at: At, op: Value) {
+    pub(super) fn at(&self, id: InstrId) -> At {
+        (self.gpu_of(id), self.blocks[id.index()])
+    }
+
+    pub(super) fn push(&mut self, at: At, op: Value) {
         self.made.entry(at).or_default().push(op);
     }
 
     /// The threads meet, unless they have just met.
-    fn meet(&mut self, at: At) {
+    pub(super) fn meet(&mut self, at: At) {
         let ops = self.made.entry(at).or_default();
         if ops.last().is_none_or(|op| op["name"] != "nop") {
             ops.push(json!({"name": "nop"}));
         }
     }
 
-    /// Signals or waits; a channel that is named several times takes several operations.
-    fn sync(&mut self, at: At, name: &str, mut peers: Vec<At>) {
-        while !peers.is_empty() {
-            let (mut now, mut later) = (Vec::new(), Vec::new());
-            for peer in peers {
-                if now.contains(&peer) || now.len() == limits::OP_CHANNELS { later.push(peer) } else { now.push(peer) }
-            }
-            self.channels.extend(now.iter().map(|&peer| pair(at, peer)));
-            // The channels' indices are known once all channels are.
-            let ends: Vec<Value> = now.iter().map(|peer| json!([peer.0, peer.1])).collect();
-            self.push(at, json!({"name": name, "channel_ids": ends, "channel_type": "memory"}));
-            peers = later;
+    /// What a GPU copies before all else: its input if the output may be written over it, and to the output of a broadcast's root.
+    fn before(&mut self, at: At) {
+        let n = at.0 as usize;
+        let c = self.schedule.collective();
+        let copied = self.copied[n];
+        let all = c.elements / self.form.unit;
+        if copied > 0 {
+            let to = Self::local("s", self.copy_of_input(NodeId(at.0)), copied);
+            self.op(at, "copy", &[Self::local("i", 0, copied)], &[to]);
+        }
+        if c.kind == Kind::Broadcast && at.0 == c.root {
+            self.op(at, "copy", &[Self::local("i", 0, all)], &[Self::local("o", 0, all)]);
         }
     }
 
-    /// Each GPU tells those that write to it that it has started.
-    fn start(&mut self) {
-        let mut writers: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-        for &(stream, sink) in self.landing.keys() {
-            writers.entry(sink.0).or_default().push(self.schedule.stream(stream).source.0);
-        }
-        let both = |name: &str, from: &BTreeMap<u32, Vec<u32>>, made: &mut Self| {
-            for (&gpu, peers) in from {
-                let mut peers: Vec<At> = peers.iter().map(|&p| (p, 0)).collect();
-                peers.sort_unstable();
-                peers.dedup();
-                made.sync((gpu, 0), name, peers);
-                made.meet((gpu, 0));
-            }
+    /// A place as the source of a port channel: in place, the runtime finds the own part there by the whole buffer only.
+    pub(super) fn source_of_port(&self, gpu: u32, place: &Value) -> Value {
+        let c = self.schedule.collective();
+        let (part, whole, len) = match c.kind {
+            Kind::Allgather => ("i", "o", c.input_len(gpu)),
+            Kind::ReduceScatter => ("o", "i", c.output_len(gpu)),
+            _ => return place.clone(),
         };
-        let mut readers: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-        for (&to, from) in &writers {
-            from.iter().for_each(|&f| readers.entry(f).or_default().push(to));
+        let mut found = place.clone();
+        if self.form.in_place && place["type"] == part {
+            let index = place["index"].as_u64().unwrap_or(0) + u64::from(gpu * (len / self.form.unit));
+            (found["type"], found["index"]) = (json!(whole), json!(index));
         }
-        both("rlxsignal", &writers, self);
-        both("rlxwait", &readers, self);
+        found
     }
 
-    fn local(buffer: &str, index: u32, size: u32) -> Value {
+    pub(super) fn local(buffer: &str, index: u32, size: u32) -> Value {
         json!({"type": buffer, "index": index, "size": size})
     }
 
     /// The first chunk of the schedule's own scratch memory of a GPU: packets take twice the room.
     fn scratch(&self, gpu: NodeId) -> u32 {
-        self.landed[gpu.index()] * if self.protocol == Protocol::LL { 2 } else { 1 }
+        self.landed[gpu.index()] * if self.is_ll() { 2 } else { 1 }
     }
 
-    fn temporary(&self, gpu: NodeId, n: u32, size: u32) -> Value {
-        Self::local("s", self.scratch(gpu) + self.own[gpu.index()] + n * size, size)
+    fn copy_of_input(&self, gpu: NodeId) -> u32 {
+        self.scratch(gpu) + self.own[gpu.index()]
     }
 
-    fn memory(&self, gpu: NodeId, operand: Operand, size: u32) -> Option<Value> {
+    pub(super) fn temporary(&self, gpu: NodeId, n: u32, size: u32) -> Value {
+        Self::local("s", self.copy_of_input(gpu) + self.copied[gpu.index()] + n * size, size)
+    }
+
+    fn memory(&self, id: InstrId, operand: Operand, size: u32) -> Option<Value> {
+        let (gpu, unit) = (self.flow.node_of(id), self.form.unit);
         match operand {
-            Operand::In(start) => Some(Self::local("i", start / self.unit, size)),
-            Operand::Out(start) => Some(Self::local("o", start / self.unit, size)),
-            Operand::Tmp(start) => Some(Self::local("s", self.scratch(gpu) + start / self.unit, size)),
+            Operand::In(start) if self.endangered[id.index()] => {
+                Some(Self::local("s", self.copy_of_input(gpu) + start / unit, size))
+            }
+            Operand::In(start) => Some(Self::local("i", start / unit, size)),
+            Operand::Out(start) => Some(Self::local("o", start / unit, size)),
+            Operand::Tmp(start) => Some(Self::local("s", self.scratch(gpu) + start / unit, size)),
             Operand::Stream(_) => None,
         }
     }
 
     fn instruction(&mut self, id: InstrId) {
-        let (s, at, node) = (self.schedule, self.at(id), self.flow.node_of(id));
-        let size = s.instr(id).len / self.unit;
-        let is_ll = self.protocol == Protocol::LL;
+        let (s, at, node, unit) = (self.schedule, self.at(id), self.flow.node_of(id), self.form.unit);
+        let size = s.instr(id).len / unit;
         // Sources in order, with a mark for packets.
         let mut pops = self.flow.pops(s, id).collect::<Vec<_>>().into_iter();
         let (mut sources, mut waits) = (Vec::new(), Vec::new());
         for operand in s.sources(id).iter() {
-            match self.memory(node, operand, size) {
-                Some(place) => sources.push((place, false)),
-                None => {
-                    let Some((stream, span)) = pops.next() else { continue };
-                    let index = self.landing[&(stream, node)] + span.start / self.unit;
-                    sources.push((Self::local("s", index, size), is_ll));
-                    for piece in Flow::touching(self.flow.writers(stream), span) {
-                        waits.push((piece.instr, self.at(piece.instr)));
-                    }
-                }
+            if let Some(place) = self.memory(id, operand, size) {
+                sources.push((place, false));
+                continue;
+            }
+            let Some((stream, span)) = pops.next() else { continue };
+            let switched = self.switches.places.get(&stream);
+            let first = switched.copied().unwrap_or_else(|| self.landing[&(stream, node)]);
+            sources.push((Self::local("s", first + span.start / unit, size), self.is_ll()));
+            for piece in Flow::touching(self.flow.writers(stream), span) {
+                let number = self.messages.get(&(piece.instr, at)).copied().unwrap_or(0);
+                waits.push((self.at(piece.instr), number));
             }
         }
+        let mut local: Vec<Value> = s.sinks(id).iter().filter_map(|o| self.memory(id, o, size)).collect();
         let mut remote = Vec::new();
         for (stream, span) in self.flow.pushes(s, id) {
+            if let Some(first) = self.switches.places.get(&stream) {
+                local.push(Self::local("s", first + span.start / unit, size));
+                continue;
+            }
             for &sink in s.stream_sinks(stream) {
-                let index = self.landing[&(stream, sink)] + span.start / self.unit;
-                remote.push((sink, json!({"buffer_id": sink.0, "index": index, "size": size})));
+                let index = self.landing[&(stream, sink)] + span.start / unit;
+                remote.push((sink.0, json!({"buffer_id": sink.0, "index": index, "size": size})));
             }
         }
-        let local: Vec<Value> = s.sinks(id).iter().filter_map(|o| self.memory(node, o, size)).collect();
-        if !is_ll {
+        if !self.is_ll() {
             self.wait(at, waits);
         }
-        self.data(at, node, size, sources, &local, &remote);
-        if !is_ll && !remote.is_empty() {
-            self.signal(id, at);
-        }
+        let readers = if self.is_ll() { Vec::new() } else { self.readers(id, at) };
+        let puts = self.data(at, node, size, sources, &local, &remote, &readers);
+        self.signal(id, at, &readers, puts);
     }
 
-    fn wait(&mut self, at: At, waits: Vec<(InstrId, At)>) {
-        let mut needed = Vec::new();
-        for (writer, from) in waits {
-            let number = self.messages.get(&(writer, at)).copied().unwrap_or(0);
-            let waited = self.waited.entry((from, at)).or_default();
-            (*waited..number).for_each(|_| needed.push(from));
-            *waited = number.max(*waited);
-        }
-        if !needed.is_empty() {
-            self.sync(at, "wait", needed);
-            self.meet(at);
-        }
-    }
-
-    /// One signal to each thread block that reads what the instruction has put.
-    fn signal(&mut self, id: InstrId, at: At) {
+    /// The thread blocks of other GPUs that read what an instruction pushes.
+    pub(super) fn readers(&self, id: InstrId, at: At) -> Vec<At> {
         let mut readers = Vec::new();
         for (stream, span) in self.flow.pushes(self.schedule, id) {
             for pieces in self.flow.readers_by_sink(stream) {
                 readers.extend(Flow::touching(pieces, span).iter().map(|piece| self.at(piece.instr)));
             }
         }
+        readers.retain(|reader| reader.0 != at.0);
         readers.sort_unstable();
         readers.dedup();
-        for &reader in &readers {
-            let sent = self.sent.entry((at, reader)).or_default();
-            *sent += 1;
-            self.messages.insert((id, reader), *sent);
-        }
-        self.meet(at);
-        self.sync(at, "signal", readers);
-    }
-
-    fn op(&mut self, at: At, name: &str, sources: &[Value], sinks: &[Value]) {
-        self.meet(at);
-        let mut op = json!({"name": name, "src_buff": sources, "dst_buff": sinks});
-        if name.starts_with("re") {
-            op["reduce_op"] = json!("sum");
-        }
-        if sinks.iter().any(|s| s.get("buffer_id").is_some()) {
-            op["channel_type"] = json!("memory");
-        }
-        self.push(at, op);
-    }
-
-    /// The operations that move the data of an instruction.
-    fn data(
-        &mut self,
-        at: At,
-        node: NodeId,
-        size: u32,
-        sources: Vec<(Value, bool)>,
-        local: &[Value],
-        remote: &[(NodeId, Value)],
-    ) {
-        let remote: Vec<Value> = remote.iter().map(|r| r.1.clone()).collect();
-        if let [(from, packets)] = &sources[..] {
-            self.send(at, from, *packets, local, &remote);
-            return;
-        }
-        let result = local.first().cloned().unwrap_or_else(|| self.temporary(node, 0, size));
-        let now = remote.len().min(limits::OP_CHANNELS - 1);
-        let sinks: Vec<Value> = std::iter::once(result.clone()).chain(remote[..now].iter().cloned()).collect();
-        let of_packets = sources.iter().filter(|s| s.1).count();
-        if let ([a, b], 1) = (&sources[..], of_packets) {
-            // Packets come first in the operation's sum, whose two operands may be swapped.
-            let (own, arriving) = if a.1 { (b, a) } else { (a, b) };
-            let name = if now > 0 { "respkt" } else { "repkt" };
-            self.op(at, name, &[own.0.clone(), arriving.0.clone()], &sinks);
-        } else {
-            let mut places = Vec::new();
-            for (n, (place, packets)) in sources.into_iter().enumerate() {
-                if packets {
-                    let to = self.temporary(node, narrow::<u32>(n) + 1, size);
-                    self.op(at, "upkt", &[place], std::slice::from_ref(&to));
-                    places.push(to);
-                } else {
-                    places.push(place);
-                }
-            }
-            let is_ll = self.protocol == Protocol::LL;
-            let (name, sinks, rest) = if now > 0 && !is_ll { ("res", &sinks[..], now) } else { ("re", &sinks[..1], 0) };
-            self.op(at, name, &places, sinks);
-            self.send(at, &result, false, local.get(1..).unwrap_or_default(), &remote[rest..]);
-            return;
-        }
-        self.send(at, &result, false, local.get(1..).unwrap_or_default(), &remote[now..]);
-    }
-
-    /// Copies a place to local and remote ones.
-    fn send(&mut self, at: At, from: &Value, packets: bool, local: &[Value], remote: &[Value]) {
-        for to in local.iter().filter(|&to| packets || to != from) {
-            self.op(at, if packets { "upkt" } else { "copy" }, std::slice::from_ref(from), std::slice::from_ref(to));
-        }
-        for some in remote.chunks(limits::OP_CHANNELS) {
-            let name = match (self.protocol, packets) {
-                (Protocol::Simple, _) => "put",
-                (Protocol::LL, true) => "rppkt",
-                (Protocol::LL, false) => "ppkt",
-            };
-            let sources = if packets { vec![from.clone()] } else { vec![from.clone(); some.len()] };
-            self.op(at, name, &sources, some);
-        }
+        readers
     }
 }

@@ -93,7 +93,8 @@ struct Making<'a> {
     lanes: BTreeMap<(NodeId, u32), Vec<Option<At>>>,
 }
 
-/// The schedule of a plan of a known collective.
+/// The schedule of a plan of a known collective. If the root answers, the root of a broadcast sends its output to another GPU
+/// at the end, which stores it in its own.
 ///
 /// # Errors
 /// It does not fit the tables of a schedule.
@@ -103,6 +104,7 @@ pub fn import(
     collective: Collective,
     run: &Run,
     name: &str,
+    root_answers: bool,
 ) -> Result<Imported, BuildError> {
     let mut made = Making {
         program,
@@ -129,6 +131,9 @@ pub fn import(
     }
     if layout.in_place() == Some(Kind::ReduceScatter) {
         (0..program.gpus).for_each(|gpu| made.copy_result(gpu));
+    }
+    if root_answers {
+        made.answer(collective.root);
     }
     let steps = made.lanes.into_values().flatten().collect();
     Ok(Imported { schedule: made.b.finish()?, steps })
@@ -176,6 +181,19 @@ impl Making<'_> {
         let span = Span { gpu, space: Space::Input, start: gpu * (len / each), len: len / each };
         let source = self.operand(span);
         self.combine(NodeId(gpu), 0, None, len, &[source], &[Operand::Out(0)], &[(span, false)]);
+    }
+
+    fn answer(&mut self, root: u32) {
+        let other = u32::from(root == 0);
+        let [from, to] = [root, other].map(|gpu| {
+            let len = self.layout.len(gpu, Space::Output);
+            self.layout.canonical(Span { gpu, space: Space::Output, start: 0, len })
+        });
+        let len = from.len * self.layout.elements;
+        let stream = self.b.stream(NodeId(root), &[NodeId(other)]);
+        let (source, sink) = (self.operand(from), self.operand(to));
+        self.combine(NodeId(root), 0, None, len, &[source], &[Operand::Stream(stream)], &[(from, false)]);
+        self.combine(NodeId(other), 0, None, len, &[Operand::Stream(stream)], &[sink], &[(to, true)]);
     }
 
     fn operand(&self, span: Span) -> Operand {

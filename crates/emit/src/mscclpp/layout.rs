@@ -82,7 +82,7 @@ impl Layout {
             (Some(kind), Some(chunks)) => {
                 let operator = asked.operator.unwrap_or(Operator::Sum);
                 let n = u64::from(chunks) * u64::from(grains) * u64::from(elements);
-                let root = asked.root.unwrap_or(0);
+                let root = asked.root.or(plan.root).unwrap_or(0);
                 Some(Collective::new(kind, ranks, n, root, operator, dtype).map_err(|e| fail(e.to_string()))?)
             }
             _ => None,
@@ -92,11 +92,8 @@ impl Layout {
         for (g, gpu) in plan.gpus.iter().enumerate() {
             let room = u64::from(gpu.scratch_chunks) * if is_ll { 2 } else { 1 };
             let all = [u64::from(gpu.input_chunks), u64::from(gpu.output_chunks), room, room / 2];
-            if all.iter().any(|&n| n * u64::from(grains) * u64::from(elements) > u64::from(u32::MAX / 4)) {
-                return Err(fail(format!(
-                    "gpus[{g}]: a buffer has {} chunks, which is more than memory holds",
-                    all.iter().max().unwrap_or(&0)
-                )));
+            if let Some(message) = too_large(all, u64::from(grains) * u64::from(elements), asked, dtype) {
+                return Err(fail(format!("gpus[{g}]: {message}")));
             }
             chunks.push(all);
         }
@@ -171,6 +168,24 @@ impl Layout {
             (_, Space::Input) => Span { space: Space::Output, ..span },
         }
     }
+}
+
+/// Elements of a buffer that are checked at most.
+const BUFFER: u64 = (u32::MAX / 4) as u64;
+
+/// What is too large of the buffers of a GPU, in chunks of so many elements.
+fn too_large(chunks: [u64; 4], each: u64, asked: &Asked, dtype: Dtype) -> Option<String> {
+    let elements = |chunks: u64| u128::from(chunks) * u128::from(each);
+    let (&chunks, space) = chunks.iter().zip(Space::ALL).find(|(chunks, _)| elements(**chunks) > u128::from(BUFFER))?;
+    let name = if matches!(space, Space::Scratch | Space::Packets) { "scratch memory" } else { space.name() };
+    if asked.elements.is_none() {
+        return Some(format!("the {name} has {chunks} chunks, which is more than memory holds"));
+    }
+    let (elements, bytes) = (elements(chunks), elements(chunks) * u128::from(dtype.bytes()));
+    Some(format!(
+        "the {name} has {elements} elements of {dtype} at this size, {bytes} bytes; a buffer is checked up to {BUFFER} \
+         elements, and the runtime addresses 4294967295 bytes of it"
+    ))
 }
 
 /// Chunks of what MPI counts: of a rank's part where ranks give or keep parts.

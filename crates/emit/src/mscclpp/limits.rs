@@ -157,6 +157,9 @@ fn stray(op: &Op) -> Option<String> {
     if let Some((key, _)) = keys.into_iter().find(|&(_, is)| is) {
         return Some(format!("{name} has no {key}, and the runtime stores it over another operand"));
     }
+    if !op.ops.is_empty() && name != Name::Pipeline {
+        return Some(format!("{name} has ops, which the runtime passes over; only a pipeline has them"));
+    }
     let kinds = |slice: &Slice| {
         [slice.buffer.is_some(), slice.buffer_id.is_some(), slice.switch_channel_id.is_some()]
             .into_iter()

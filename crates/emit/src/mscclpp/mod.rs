@@ -5,10 +5,13 @@
 //! [`race`]), the proof of the schedule ([`import`]) for its contents, several launches ([`launches`]), and the same at
 //! other sizes ([`sizes`]).
 
+mod alias;
 mod assemble;
+mod behind_switches;
 mod bytes;
 mod connect;
 mod emit;
+mod exchange;
 mod export;
 mod fault;
 mod import;
@@ -17,11 +20,14 @@ mod launches;
 mod layout;
 mod limits;
 mod meaning;
+mod moves;
 mod plan;
 mod program;
 mod race;
 mod resolve;
 mod run;
+mod shared;
+mod sized;
 mod sizes;
 mod stuck;
 mod unit;

@@ -24,6 +24,8 @@ pub struct Plan {
     pub num_threads_per_block: u32,
     pub min_message_size: Option<u64>,
     pub max_message_size: Option<u64>,
+    /// Of a broadcast or a reduce; the loader has no root.
+    pub root: Option<u64>,
     pub gpus: Vec<Gpu>,
 }
 

@@ -1,7 +1,8 @@
 //! Runs a plan without data: each thread block goes as far as signals, semaphores, barriers and packets let it.
 //!
-//! Each signal, semaphore and packet has one thread block that waits for it, so no step takes from another what it waits
-//! for: if one run ends, every run ends, and if one gets stuck, every run gets stuck at the same steps.
+//! Each signal, semaphore and packet has one thread block that waits for it, or several in an order that barriers and semaphores
+//! fix ([`super::shared`]), so no step takes from another what it waits for: if one run ends, every run ends, and if one gets
+//! stuck, every run gets stuck at the same steps.
 
 use std::collections::BTreeMap;
 
@@ -11,6 +12,7 @@ use unisono_base::{interrupt::poll, limits};
 use super::{
     fault::Fault,
     program::{Act, Program, Space, Span, Step},
+    shared::{barriers, unordered},
 };
 
 /// A step: thread block, and step of it.
@@ -67,7 +69,7 @@ pub fn run(program: &Program) -> Run {
             faults: Vec::new(),
         },
     };
-    state.run.faults = shared(program);
+    state.run.faults = barriers(program);
     if !state.run.faults.is_empty() {
         return state.run;
     }
@@ -81,6 +83,11 @@ pub fn run(program: &Program) -> Run {
                 moved = true;
             }
         }
+    }
+    let open = unordered(program, &state.run, &state.done);
+    if !open.is_empty() {
+        state.run.faults = open;
+        return state.run;
     }
     state.finish()
 }
@@ -247,56 +254,4 @@ impl State<'_> {
         }
         self.run
     }
-}
-
-/// Thread blocks that share what only one may use, and barriers that other thread blocks use than they count.
-fn shared(program: &Program) -> Vec<Fault> {
-    let mut faults = Vec::new();
-    let mut users: BTreeMap<(&str, u32), (usize, bool)> = BTreeMap::new();
-    let mut barriers: BTreeMap<(u32, u32), (u32, Vec<usize>)> = BTreeMap::new();
-    for (b, block) in program.blocks.iter().enumerate() {
-        for step in &block.steps {
-            for act in &step.acts {
-                let (does, id) = match act {
-                    Act::Signal { end, .. } => ("signal", *end),
-                    Act::Wait { end, .. } => ("wait on", *end),
-                    Act::Acquire(semaphore) => ("acquire", *semaphore),
-                    Act::Release(semaphore) => ("release", *semaphore),
-                    Act::Barrier { id, blocks } => {
-                        let entry = barriers.entry((block.gpu, *id)).or_insert((*blocks, Vec::new()));
-                        if !entry.1.contains(&b) {
-                            entry.1.push(b);
-                        }
-                        if entry.0 != *blocks || entry.1.len() > *blocks as usize {
-                            let message = format!(
-                                "barrier {id} of gpu {} is for {} thread blocks here, and for others elsewhere",
-                                block.gpu, blocks
-                            );
-                            faults.push(Fault::at("barrier", &step.place, message));
-                            entry.0 = *blocks;
-                        }
-                        continue;
-                    }
-                    Act::Sync | Act::Flush { .. } | Act::Move(_) => continue,
-                };
-                let (first, told) = users.entry((does, id)).or_insert((b, false));
-                if *first != b && !*told {
-                    *told = true;
-                    let thing = match act {
-                        Act::Signal { end, .. } | Act::Wait { end, .. } => program.ends[*end as usize].to_string(),
-                        _ => {
-                            let (gpu, index, _) = program.semaphores[id as usize];
-                            format!("semaphore {index} of gpu {gpu}")
-                        }
-                    };
-                    let message = format!(
-                        "thread blocks {} and {} both {does} {thing}; which of them comes first is open, so give each its own",
-                        program.blocks[*first].id, block.id
-                    );
-                    faults.push(Fault::at("shared", &step.place, message));
-                }
-            }
-        }
-    }
-    faults
 }

@@ -3,24 +3,16 @@
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use unisono_collective::Operator;
 use unisono_lower::File;
-use unisono_schedule::{
-    Schedule,
-    verify::{Method, Proof, verify},
-};
+use unisono_schedule::{Schedule, verify::Method};
 
 use super::{
     bytes,
     fault::Fault,
-    import::{Imported, import},
-    knowledge::history,
     launches,
-    layout::{COLLECTIVES, Layout, Scale},
+    layout::{COLLECTIVES, Scale},
     limits,
     plan::{Plan, read},
-    program::{Program, Space},
-    race::races,
-    resolve::resolve,
-    run::{Run, run},
+    sized::Sized,
     sizes::{self, Sizes},
 };
 use crate::{Asked, ImportError, Importer};
@@ -163,7 +155,7 @@ impl Checked {
                 self.relaunch = Some(faults.is_empty());
             }
         }
-        let Some(imported) = sized.import(plan)? else {
+        let Some((imported, proof, found)) = sized.proof(plan, options.method)? else {
             let names: Vec<_> = COLLECTIVES.iter().map(|(name, _)| *name).collect();
             let collective: String = plan.collective.chars().take(40).collect();
             let message = format!(
@@ -173,9 +165,8 @@ impl Checked {
             faults.push(Fault::of_plan("collective", message));
             return Ok(faults);
         };
-        let proof = verify(&imported.schedule, options.method);
-        faults.extend(contents(sized, &imported, &proof));
-        self.complete = Some(proof.complete);
+        self.complete = Some(proof.complete && found.is_empty());
+        faults.extend(found);
         self.repeatable = Some(proof.repeatable);
         (self.method, self.error_probability, self.seed) = (proof.method, proof.error_probability, proof.seed);
         self.expression_class = proof.expression_class;
@@ -207,9 +198,9 @@ fn at_scale(plan: &Plan, asked: &Asked, options: Options, scale: Scale) -> Resul
     let mut faults = sized.faults.clone();
     faults.extend(sized.ordered(options)?.unwrap_or_else(|| sized.run.faults.clone()));
     if faults.is_empty()
-        && let Some(imported) = sized.import(plan)?
+        && let Some((_, _, found)) = sized.proof(plan, options.method)?
     {
-        faults = contents(&sized, &imported, &verify(&imported.schedule, options.method));
+        faults = found;
     }
     if faults.is_empty() {
         faults = launches::faults(plan, &sized.program, &sized.layout, options.trust_relaxed)?;
@@ -222,72 +213,6 @@ fn at_scale(plan: &Plan, asked: &Asked, options: Options, scale: Scale) -> Resul
     };
     let told = faults.into_iter().map(|fault| Fault { message: format!("{}, {size}", fault.message), ..fault });
     Ok(told.collect())
-}
-
-/// A plan at one size, and its run.
-struct Sized {
-    layout: Layout,
-    program: Program,
-    faults: Vec<Fault>,
-    run: Run,
-}
-
-impl Sized {
-    fn new(plan: &Plan, asked: &Asked, scale: Option<Scale>) -> Result<Self, ImportError> {
-        let layout = Layout::new(plan, asked, scale)?;
-        let (program, faults) = resolve(plan, &layout)?;
-        let run = run(&program);
-        Ok(Self { layout, program, faults, run })
-    }
-
-    fn races(&self, options: Options) -> Result<Vec<Fault>, ImportError> {
-        let history = history(&self.program, &self.run, options.trust_relaxed);
-        let history = history.map_err(|e| ImportError::new(0, e.to_string()))?;
-        Ok(races(&self.program, &self.layout, &self.run, &history))
-    }
-
-    /// The findings about the order of accesses; none if the run did not end or slices are outside of their buffers.
-    fn ordered(&self, options: Options) -> Result<Option<Vec<Fault>>, ImportError> {
-        if self.run.ends != Some(true) || !self.faults.is_empty() {
-            return Ok(None);
-        }
-        let mut found = self.run.faults.clone();
-        found.extend(self.races(options)?);
-        Ok(Some(found))
-    }
-
-    /// Whether no operation writes the input; none in place.
-    fn keeps_input(&self) -> Option<bool> {
-        let writes = || self.program.moves().flat_map(|(_, m)| &m.writes).any(|s| s.space == Space::Input);
-        self.layout.in_place().is_none().then(|| !writes())
-    }
-
-    fn import(&self, plan: &Plan) -> Result<Option<Imported>, ImportError> {
-        let Some(collective) = self.layout.collective else { return Ok(None) };
-        let imported = import(&self.program, &self.layout, collective, &self.run, &plan.name);
-        imported.map(Some).map_err(|e| ImportError::new(0, e.to_string()))
-    }
-
-    fn scratch_bytes_max(&self) -> u64 {
-        let most = (0..self.program.gpus).map(|gpu| u64::from(self.layout.len(gpu, Space::Scratch))).max();
-        let bytes = self.layout.collective.map_or(4, |c| c.dtype.bytes());
-        most.unwrap_or(0) * u64::from(self.layout.elements) * bytes
-    }
-}
-
-/// The findings of the proof at the operations that they are about.
-fn contents(sized: &Sized, imported: &Imported, proof: &Proof) -> Vec<Fault> {
-    let of = |d: &unisono_base::Diagnostic| {
-        let at = d.instruction.and_then(|id| imported.steps.get(id as usize).copied().flatten());
-        match at {
-            Some(at) => {
-                let place = sized.program.step(at).place;
-                Fault::at(d.code, &place, format!("{place}: {}", d.message))
-            }
-            None => Fault { rank: d.rank, ..Fault::of_plan(d.code, d.message.clone()) },
-        }
-    };
-    proof.diagnostics.iter().map(of).collect()
 }
 
 impl Importer for MscclPp {

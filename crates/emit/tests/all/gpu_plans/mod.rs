@@ -46,7 +46,11 @@ fn wrong(plan: &Value, grains: usize, seed: u64) -> Option<String> {
         let value = |gpu, at| value(launch, gpu, at);
         for k in 0..output {
             let sum = |at: usize| (0..n).map(|r| value(r, at)).fold(0, u64::wrapping_add);
+            let root = plan["root"].as_u64().unwrap_or(0) as usize;
             let (expected, found) = match plan["collective"].as_str().unwrap() {
+                "broadcast" => (value(root, k), buffers[&'o'][k]),
+                "reduce" if g != root => continue,
+                "reduce" => (sum(k), buffers[&'o'][k]),
                 "allgather" => (value(k / input, k % input), buffers[&'o'][k]),
                 "allreduce" => (sum(k), buffers[&'o'][k]),
                 "alltoall" => (value(k / (input / n), g * (input / n) + k % (input / n)), buffers[&'o'][k]),

@@ -10,6 +10,7 @@ use unisono_emit::{
 use super::{
     checked, codes, two,
     writer::{Writer, all, local},
+    wrong,
 };
 
 fn named(name: &str) -> Value {
@@ -178,4 +179,97 @@ fn the_order_of_shared_channels_is_open_rather_than_a_deadlock() {
     let found = checked(&plan).unwrap();
     assert_eq!((found.deadlock_free, found.race_free), (None, None));
     assert!(found.diagnostics.iter().all(|d| d.code == "shared"));
+}
+
+/// An allgather whose two thread blocks put a half each, and signal on one channel, one after the other.
+fn shared_channel(ordered_by: &str) -> Value {
+    let mut w = Writer::new("allgather", "Simple", false, 2, 2, [2, 4, 0]);
+    w.meet(true);
+    for g in 0..2 {
+        w.plan["gpus"][g]["semaphores"] = json!([{"init_value": 0}]);
+        let channel = w.channel(g, 0, "memory", 1 - g);
+        let global = w.plan["gpus"][g]["threadblocks"][0]["channels"][0]["channel_ids"][channel].clone();
+        w.plan["gpus"][g]["threadblocks"][1]["channels"] = json!([{"channel_type": "memory", "channel_ids": [global]}]);
+        let sync = |name: &str| json!({"name": name, "channel_ids": [0], "channel_type": "memory"});
+        for b in 0..2 {
+            let order = match (ordered_by, b) {
+                ("barrier", _) => json!({"name": "barrier", "barrier_id": 0, "num_threadblocks": 2}),
+                ("semaphore", 0) => json!({"name": "sem_release", "semaphore_ids": [0]}),
+                ("semaphore", _) => json!({"name": "sem_acquire", "semaphore_ids": [0]}),
+                _ => json!({"name": "nop"}),
+            };
+            if b == 1 {
+                w.op(g, 1, order.clone()).nop(g, 1);
+            }
+            w.op(g, b, json!({"name": "copy", "src_buff": [local("i", b, 1)], "dst_buff": [local("o", 2 * g + b, 1)]}));
+            let to = w.remote(g, b, "memory", 1 - g, &local("o", 2 * g + b, 1));
+            w.op(
+                g,
+                b,
+                json!({"name": "put", "src_buff": [local("i", b, 1)], "dst_buff": [to], "channel_type": "memory"}),
+            );
+            w.nop(g, b).op(g, b, sync("signal")).op(g, b, sync("wait")).nop(g, b);
+            if b == 0 {
+                w.op(g, 0, order);
+            }
+        }
+    }
+    w.plan
+}
+
+#[test]
+fn thread_blocks_share_a_channel_in_an_order() {
+    for by in ["barrier", "semaphore"] {
+        let plan = shared_channel(by);
+        let found = checked(&plan).unwrap();
+        assert!(found.diagnostics.is_empty(), "{by}: {:?}", found.diagnostics);
+        assert_eq!((found.complete, found.relaunch), (Some(true), Some(true)), "{by}");
+        for seed in 0..60 {
+            assert_eq!(wrong(&plan, 1, seed), None, "{by}, seed {seed}");
+        }
+    }
+    let found = checked(&shared_channel("nothing")).unwrap();
+    assert_eq!((found.deadlock_free, found.race_free), (None, None));
+    assert!(found.diagnostics.iter().all(|d| d.code == "shared"));
+    assert!(
+        found.diagnostics[0]
+            .message
+            .starts_with("thread blocks 0 and 1 both signal memory channel 0 of gpu 0 to gpu 1; ")
+    );
+    // A release before the threads have met orders nothing.
+    let mut early = shared_channel("semaphore");
+    let ops = early["gpus"][0]["threadblocks"][0]["ops"].as_array_mut().unwrap();
+    let last = ops.len() - 1;
+    assert_eq!((&ops[last - 1]["name"], &ops[last]["name"]), (&json!("nop"), &json!("sem_release")));
+    ops.swap(last - 1, last);
+    assert!(codes(&early).contains(&"shared"));
+}
+
+#[test]
+fn operations_inside_others_than_pipelines_are_refused() {
+    let mut plan = two(false, true, true);
+    let ops = plan["gpus"][0]["threadblocks"][0]["ops"].as_array_mut().unwrap();
+    let at = ops.iter().position(|op| op["name"] == "nop").unwrap();
+    ops[at]["ops"] = json!([{"name": "nop"}]);
+    let found = checked(&plan).unwrap();
+    assert_eq!(found.diagnostics[0].code, "limit");
+    assert_eq!(found.diagnostics[0].message, "nop has ops, which the runtime passes over; only a pipeline has them");
+}
+
+#[test]
+fn sizes_beyond_memory_name_the_buffer() {
+    let large = |plan: &Value, elements| {
+        let asked = Asked { elements: Some(elements), ..Asked::default() };
+        check(&plan.to_string(), &asked, Options::default()).unwrap_err().to_string()
+    };
+    let mut plan = named("allreduce reads");
+    assert_eq!(
+        large(&plan, 1 << 31),
+        "gpus[0]: the input has 2147483648 elements of f32 at this size, 8589934592 bytes; a buffer is checked up to \
+         1073741823 elements, and the runtime addresses 4294967295 bytes of it"
+    );
+    for gpu in plan["gpus"].as_array_mut().unwrap() {
+        gpu["scratch_chunks"] = json!(8);
+    }
+    assert!(large(&plan, 1 << 29).starts_with("gpus[0]: the scratch memory has 2147483648 elements of f32"));
 }

@@ -1,0 +1,64 @@
+//! Inputs that a schedule reads after it has written the output over them, where both are one memory.
+//!
+//! A GPU runs its instructions in one order ([`super::export`]), so an input is in danger only from writes of its own GPU
+//! that come before the read, or that belong to the same instruction at another place. Such reads go to a copy of the
+//! input, which the GPU makes first.
+
+use std::collections::BTreeMap;
+
+use unisono_base::{InstrId, NodeId};
+use unisono_collective::Kind;
+use unisono_schedule::{Flow, Operand, Schedule};
+
+/// Elements that have been written, as ranges that do not touch: the end of each by its start.
+#[derive(Default)]
+struct Ranges(BTreeMap<u64, u64>);
+
+impl Ranges {
+    fn meets(&self, start: u64, end: u64) -> bool {
+        self.0.range(..end).next_back().is_some_and(|(_, &last)| last > start)
+    }
+
+    fn add(&mut self, mut start: u64, mut end: u64) {
+        while let Some((&first, &last)) = self.0.range(..=end).next_back().filter(|(_, last)| **last >= start) {
+            (start, end) = (start.min(first), end.max(last));
+            self.0.remove(&first);
+        }
+        self.0.insert(start, end);
+    }
+}
+
+/// The first element of a GPU's input and output in the memory that has both.
+fn bases(schedule: &Schedule, gpu: NodeId) -> (u64, u64) {
+    let part = |len: u32| u64::from(gpu.0) * u64::from(len);
+    match schedule.collective().kind {
+        Kind::Allgather => (part(schedule.input_len(gpu)), 0),
+        Kind::ReduceScatter => (0, part(schedule.output_len(gpu))),
+        _ => (0, 0),
+    }
+}
+
+/// Whether each instruction has to read its inputs from a copy.
+pub fn endangered(schedule: &Schedule, flow: &Flow, order: &[InstrId]) -> Vec<bool> {
+    let mut written: Vec<Ranges> = schedule.all_nodes().map(|_| Ranges::default()).collect();
+    let mut found = vec![false; schedule.instr_count()];
+    for &id in order {
+        let gpu = flow.node_of(id);
+        let (base_in, base_out) = bases(schedule, gpu);
+        let len = u64::from(schedule.instr(id).len);
+        let outputs = || {
+            schedule.sinks(id).iter().filter_map(|sink| match sink {
+                Operand::Out(at) => Some(base_out + u64::from(at)),
+                _ => None,
+            })
+        };
+        found[id.index()] = schedule.sources(id).iter().any(|source| {
+            let Operand::In(at) = source else { return false };
+            let at = base_in + u64::from(at);
+            let beside = outputs().any(|out| out != at && out < at + len && at < out + len);
+            beside || written[gpu.index()].meets(at, at + len)
+        });
+        outputs().for_each(|out| written[gpu.index()].add(out, out + len));
+    }
+    found
+}

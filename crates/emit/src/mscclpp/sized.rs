@@ -1,0 +1,116 @@
+//! A plan at one size: its run, the order of its accesses, and the proof of its contents.
+
+use unisono_collective::Kind;
+use unisono_schedule::verify::{Method, Proof, verify};
+
+use super::{
+    fault::Fault,
+    import::{Imported, import},
+    knowledge::history,
+    layout::{Layout, Scale},
+    plan::Plan,
+    program::{Program, Space},
+    race::races,
+    resolve::resolve,
+    run::{Run, run},
+    unit::Options,
+};
+use crate::{Asked, ImportError};
+
+/// A plan at one size, and its run.
+pub struct Sized {
+    pub layout: Layout,
+    pub program: Program,
+    pub faults: Vec<Fault>,
+    pub run: Run,
+}
+
+impl Sized {
+    pub fn new(plan: &Plan, asked: &Asked, scale: Option<Scale>) -> Result<Self, ImportError> {
+        let layout = Layout::new(plan, asked, scale)?;
+        let (program, faults) = resolve(plan, &layout)?;
+        let run = run(&program);
+        Ok(Self { layout, program, faults, run })
+    }
+
+    pub fn races(&self, options: Options) -> Result<Vec<Fault>, ImportError> {
+        let history = history(&self.program, &self.run, options.trust_relaxed);
+        let history = history.map_err(|e| ImportError::new(0, e.to_string()))?;
+        Ok(races(&self.program, &self.layout, &self.run, &history))
+    }
+
+    /// The findings about the order of accesses; none if the run did not end or slices are outside of their buffers.
+    pub fn ordered(&self, options: Options) -> Result<Option<Vec<Fault>>, ImportError> {
+        if self.run.ends != Some(true) || !self.faults.is_empty() {
+            return Ok(None);
+        }
+        let mut found = self.run.faults.clone();
+        found.extend(self.races(options)?);
+        Ok(Some(found))
+    }
+
+    /// Whether no operation writes the input; none in place.
+    pub fn keeps_input(&self) -> Option<bool> {
+        let writes = || self.program.moves().flat_map(|(_, m)| &m.writes).any(|s| s.space == Space::Input);
+        self.layout.in_place().is_none().then(|| !writes())
+    }
+
+    pub fn import(&self, plan: &Plan) -> Result<Option<Imported>, ImportError> {
+        self.imported(plan, false)
+    }
+
+    fn imported(&self, plan: &Plan, root_answers: bool) -> Result<Option<Imported>, ImportError> {
+        let Some(collective) = self.layout.collective else { return Ok(None) };
+        let imported = import(&self.program, &self.layout, collective, &self.run, &plan.name, root_answers);
+        imported.map(Some).map_err(|e| ImportError::new(0, e.to_string()))
+    }
+
+    /// The schedule, its proof, and what is wrong with its contents; none where the collective is not known.
+    ///
+    /// # Errors
+    /// It does not fit the tables of a schedule.
+    pub fn proof(&self, plan: &Plan, method: Method) -> Result<Option<(Imported, Proof, Vec<Fault>)>, ImportError> {
+        let Some(imported) = self.import(plan)? else { return Ok(None) };
+        let proof = verify(&imported.schedule, method);
+        let mut faults = contents(self, &imported, &proof);
+        if faults.is_empty() {
+            faults.extend(self.output_of_root(plan, method)?);
+        }
+        Ok(Some((imported, proof, faults)))
+    }
+
+    /// What is wrong with the output of a broadcast's root, which schedules do not have and GPUs do: it is sent to another GPU, whose
+    /// output is proved once more.
+    fn output_of_root(&self, plan: &Plan, method: Method) -> Result<Option<Fault>, ImportError> {
+        let Some(c) = self.layout.collective.filter(|c| c.kind == Kind::Broadcast && c.ranks > 1) else {
+            return Ok(None);
+        };
+        let Some(answered) = self.imported(plan, true)? else { return Ok(None) };
+        let found = verify(&answered.schedule, method).diagnostics.into_iter().next();
+        Ok(found.map(|found| {
+            let message = format!("the output of gpu {}, which is the root, does not end as its input", c.root);
+            Fault::of_gpu(found.code, c.root, message)
+        }))
+    }
+
+    pub fn scratch_bytes_max(&self) -> u64 {
+        let most = (0..self.program.gpus).map(|gpu| u64::from(self.layout.len(gpu, Space::Scratch))).max();
+        let bytes = self.layout.collective.map_or(4, |c| c.dtype.bytes());
+        most.unwrap_or(0) * u64::from(self.layout.elements) * bytes
+    }
+}
+
+/// The findings of the proof at the operations that they are about.
+fn contents(sized: &Sized, imported: &Imported, proof: &Proof) -> Vec<Fault> {
+    let of = |d: &unisono_base::Diagnostic| {
+        let at = d.instruction.and_then(|id| imported.steps.get(id as usize).copied().flatten());
+        match at {
+            Some(at) => {
+                let place = sized.program.step(at).place;
+                Fault::at(d.code, &place, format!("{place}: {}", d.message))
+            }
+            None => Fault { rank: d.rank, ..Fault::of_plan(d.code, d.message.clone()) },
+        }
+    };
+    proof.diagnostics.iter().map(of).collect()
+}
