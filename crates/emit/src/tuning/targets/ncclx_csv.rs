@@ -211,7 +211,7 @@ fn check(line: &str) -> Result<(), String> {
         return wrong("algorithm or protocol");
     }
     let is_size = |text: &&str| text.parse::<i64>().is_ok_and(|size| size >= 0);
-    if channels.parse::<i32>().is_err() || !chunk.iter().all(|text| is_size(text)) {
+    if channels.parse::<i32>().is_err() || !chunk.iter().all(is_size) {
         return wrong("number");
     }
     Ok(())
