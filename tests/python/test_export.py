@@ -91,6 +91,7 @@ def test_a_plan_file_is_a_table(tmp_path: Path, machine: str) -> None:
         ("openmpi-json", '"msg_size_max": "inf", "alg": "ring"'),
         ("ucc", "UCC_TL_UCP_TUNE=allreduce:0-inf:host:[4]:@ring\n"),
         ("nccl-tuner-csv", "\nallreduce,0,18446744073709551615,ring,simple,0,-1,4\n"),
+        ("ncclx-csv", "\nallreduce,*,ring,simple,-1,1,4\nallreduce,*,ring,simple,-1,2,2\n"),
     ],
 )
 def test_every_format_is_written(tmp_path: Path, target: str, says: str) -> None:
