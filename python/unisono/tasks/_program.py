@@ -2,7 +2,9 @@
 
 import itertools
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,10 +31,15 @@ from unisono.tasks._transport import transport
 #: With 1, no collective is made of messages.
 _SWITCH = "UNISONO_POINT_TO_POINT"
 _numbers = itertools.count()
+#: Kernels that are equal where they do the same; others are known by their address.
+_FUNCTIONS = (FunctionType, MethodType)
+#: Forms of tasks that a program keeps at most.
+_KEPT = 1024
 
 
-class Task(NamedTuple):
-    """A task as it was submitted."""
+@dataclass(eq=False, slots=True)
+class Task:
+    """A task as it was submitted; a loop submits the same one again."""
 
     name: str
     kernel: Callable[..., Any]
@@ -44,6 +51,12 @@ class Task(NamedTuple):
     #: Where the kernel runs, and whether it gets the offsets of its views.
     on: str
     offsets: bool
+    #: The arrays that it reduces, by number.
+    reduced: tuple[int, ...]
+    #: Its number where it was submitted first.
+    first: int = -1
+    #: Runs the kernel on views of the host's memory.
+    run: Callable[[], None] | None = None
 
     def submit(self, to: Discovery) -> int:
         """Hands the task to a discovery."""
@@ -84,6 +97,10 @@ class Program:
         # Tasks and fetches, in their order.
         self._steps: list[Task | Fetch] = []
         self._numbered: dict[int, Task] = {}
+        #: Tasks by what they were submitted with.
+        self._forms: dict[Hashable, Task] = {}
+        #: Whether kernels get views of the host's memory, of which nothing else is to be known.
+        self._plain = True
         self._held: list[Held] = []
         self._initialized: list[bool] = []
         self._agreed = Agreed()
@@ -163,6 +180,19 @@ class Program:
         With ``on="cupy"`` the kernel gets CuPy arrays, which are never read-only. With ``offsets`` it gets one more
         argument: for each view the index of its first element in the whole array, as Numba's kernels need it.
         """
+        form: Task | None = None
+        key: Hashable = None
+        try:
+            reads, writes, updates, reduces = tuple(reads), tuple(writes), tuple(updates), tuple(reduces)
+            at = kernel if type(kernel) in _FUNCTIONS else id(kernel)
+            key = (at, range, reads, writes, updates, reduces, op, name, offset, granularity, split, on, offsets)
+            form = self._forms.get(key)
+        except TypeError:
+            # Lists have no hash, and wrong arguments are named below.
+            key = None
+        if form is not None:
+            self._add(form, self._discovery.again(form.first))
+            return
         name = name or getattr(kernel, "__name__", "task")
         if op not in NAMES:
             raise InputError(f"task '{name}': op is '{op}'; accepted are {', '.join(NAMES)}")
@@ -178,14 +208,26 @@ class Program:
                 accesses.append((access.array.number, mode, access.mapper))
         sizes = sizes_of(f"task '{name}': range", range)
         _check_range(name, sizes, offset, (*reads, *writes, *updates, *reduces))
-        task = Task(name, kernel, sizes, tuple(accesses), op, (offset, granularity, split), on, offsets)
+        reduced = tuple(access.array.number for access in reduces)
+        made = Task(name, kernel, sizes, tuple(accesses), op, (offset, granularity, split), on, offsets, reduced)
         # Wrong tasks are refused here, where the program's line is still known.
-        self._numbered[task.submit(self._discovery)] = task
+        made.first = made.submit(self._discovery)
+        if key is not None:
+            if len(self._forms) >= _KEPT:
+                self._forms.clear()
+            self._forms[key] = made
+        self._add(made, made.first)
+
+    def _add(self, task: Task, number: int) -> None:
+        """Takes in a task that was submitted under a number."""
+        self._numbered[number] = task
         self.tasks.append(task)
         self._steps.append(task)
-        for access in reduces:
-            self._held[access.array.number].combine_by(op)
-            self._agreed.add(op)
+        for array in task.reduced:
+            self._held[array].combine_by(task.operator)
+            self._agreed.add(task.operator)
+        if task.on != "numpy" or any(self._held[array].codes is not None for array in task.reduced):
+            self._plain = False
 
     def host_task(
         self,
@@ -296,7 +338,9 @@ class Program:
         for array, held, there in zip(other.arrays, other._held, other._initialized, strict=True):
             self.array(array.shape, held.data if there else None, array.dtype, array.name)
         for task in other.tasks:
-            self._numbered[task.submit(self._discovery)] = task
+            # What runs a kernel there is on the other's arrays.
+            self._numbered[task.submit(self._discovery)] = replace(task, run=None)
+            self._plain = self._plain and other._plain
 
     def _timed(self) -> dict[str, float]:
         """Runs what is to be done, alone, and returns the CPU seconds of the tasks of each name."""
@@ -377,11 +421,18 @@ class Program:
         task = self._numbered.pop(number, None)
         if task is None:
             return
+        if self._plain and task.run is not None:
+            task.run()
+            return
         parts = [
             _kernels.Part(self._held[buffer], self.arrays[buffer].name, mode, box, region)
             for (buffer, mode, _), (box, region) in zip(task.accesses, self._discovery.views(number), strict=True)
         ]
-        _kernels.call(task.name, task.kernel, parts, task.operator, task.on, task.offsets)
+        if self._plain:
+            task.run = _kernels.bound(task.name, task.kernel, parts, task.operator, task.offsets)
+            task.run()
+        else:
+            _kernels.call(task.name, task.kernel, parts, task.operator, task.on, task.offsets)
 
 
 def _check_range(
