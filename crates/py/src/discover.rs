@@ -1,18 +1,19 @@
 //! Programs of tasks: the report of one, and `Discovery`, which reads one as it is submitted.
 
+mod commands;
+
 use std::{collections::HashMap, sync::Arc, time::Instant};
 
 use pyo3::{
-    intern,
     prelude::*,
     types::{PyList, PyString, PyTuple},
 };
 use rustc_hash::FxHashMap;
 use unisono_base::{BufferId, TaskId};
 use unisono_discover::{
-    Access, Action, Box3, Buffer, DirectExchange, DiscoverError, Discovery as Engine, Example, Geometry, Mode,
-    Operation as Found, Options, Program, Proofs, RankPart, ReadPlan, Region, Rules, Split, Task, Waits, report,
-    report_of, sizes3,
+    Access, Box3, Buffer, DirectExchange, DiscoverError, Discovery as Engine, Example, Geometry, Mode,
+    Operation as Found, Options, Program, Proofs, RankPart, ReadPlan, Region, Rules, Split, Task, report, report_of,
+    sizes3,
 };
 use unisono_plan::program::MovedData;
 
@@ -318,40 +319,9 @@ impl Discovery {
     /// None.
     #[pyo3(signature = (prove=false))]
     fn commands<'py>(&mut self, py: Python<'py>, prove: bool) -> PyResult<Bound<'py, PyList>> {
-        self.take_repeated(py)?;
         let list = PyList::empty(py);
-        let reads = self.engine.take_reads();
-        for command in self.engine.take_commands() {
-            let (id, task, waits) = (command.id.0, command.task.0, waits_of(&command.waits));
-            let name = match &command.action {
-                Action::Push { buffer, read, .. } | Action::AwaitPush { buffer, read, .. } if prove => {
-                    self.proved(py, &reads[*read as usize], *buffer)?
-                }
-                _ => None,
-            };
-            match command.action {
-                Action::Push { buffer, to, region, .. } => {
-                    let region = self.region(py, &region, buffer)?;
-                    list.append((intern!(py, "push"), id, task, waits, buffer.0, to, region, name))?;
-                }
-                Action::AwaitPush { buffer, from, .. } => {
-                    let rows: PyResult<Vec<_>> =
-                        from.iter().map(|(rank, region)| Ok((*rank, self.region(py, region, buffer)?))).collect();
-                    let rows = PyTuple::new(py, rows?)?;
-                    list.append((intern!(py, "await"), id, task, waits, buffer.0, rows, name))?;
-                }
-                Action::Collective { buffer, group, operation, given, received } => {
-                    let (given, received) = (self.region(py, &given, buffer)?, self.region(py, &received, buffer)?);
-                    let operation = self.operation(py, &operation, buffer)?;
-                    let kind = intern!(py, "collective");
-                    list.append((kind, id, task, waits, buffer.0, group, operation, given, received))?;
-                }
-                Action::Execute { chunk } => {
-                    let dims = self.engine.range_dims(command.task);
-                    let (low, high) = self.chunk(py, &chunk, dims)?;
-                    list.append((intern!(py, "execute"), id, task, waits, low, high))?;
-                }
-            }
+        for (command, name) in self.take(py, prove)? {
+            list.append(self.tuple(py, &command, name.as_ref())?)?;
         }
         Ok(list)
     }
@@ -487,10 +457,6 @@ type Rows<'py> = Vec<(u32, Bound<'py, PyTuple>)>;
 type Direct<'py> =
     (Rows<'py>, Rows<'py>, Vec<(u32, Bound<'py, PyTuple>, u64, bool)>, Bound<'py, PyTuple>, Option<String>);
 
-fn waits_of(waits: &Waits) -> (Vec<u32>, Option<u32>) {
-    (waits.on.iter().map(|id| id.0).collect(), waits.all_until.map(|id| id.0))
-}
-
 fn rows(py: Python<'_>, rows: Vec<(u32, Region)>, dims: usize) -> PyResult<Bound<'_, PyList>> {
     let list: PyResult<Vec<_>> =
         rows.iter().map(|(rank, region)| Ok((*rank, boxes(py, region.boxes(), dims)?))).collect();
@@ -585,7 +551,12 @@ impl Discovery {
         Ok(made)
     }
 
-    fn operation(&mut self, py: Python<'_>, operation: &Arc<Found>, buffer: BufferId) -> PyResult<Py<Operation>> {
+    pub(crate) fn operation(
+        &mut self,
+        py: Python<'_>,
+        operation: &Arc<Found>,
+        buffer: BufferId,
+    ) -> PyResult<Py<Operation>> {
         let key = Arc::as_ptr(operation).addr();
         if let Some((_, known)) = self.operations.get(&key) {
             return Ok(known.clone_ref(py));

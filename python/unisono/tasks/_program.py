@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from unisono._core import Discovery, InputError, Mapper, Moved
+from unisono._core import Discovery, InputError, Mapper, Moved, TaskSchedule
 from unisono.base.inputs import MachineLike
 from unisono.base.reports import DiscoveryReport
 from unisono.discovery.prediction import predictions, without_machine
@@ -20,11 +20,11 @@ from unisono.tasks._agreed import Agreed
 from unisono.tasks._arrays import Access, Array, sizes_of
 from unisono.tasks._exchange import Exchanges
 from unisono.tasks._explanation import Explanation
-from unisono.tasks._held import Held
+from unisono.tasks._held import Command, Held
 from unisono.tasks._mappers import all_, one_to_one
 from unisono.tasks._operators import NAMES, by_mpi
 from unisono.tasks._scaling import NODES, Scaling, scaling, timed
-from unisono.tasks._schedule import Command, Schedule, carry_out
+from unisono.tasks._schedule import carry_out
 from unisono.tasks._trace import recorder
 from unisono.tasks._transport import transport
 
@@ -145,6 +145,8 @@ class Program:
                 raise InputError(f"array '{name}' has shape {made.shape}; its contents have {given.shape}") from wrong
         self.arrays.append(made)
         self._held.append(Held(data))
+        if self._exchanges:
+            self._exchanges.hold(data)
         self._agreed.add(kind.str)
         if given is not None and self._transport:
             self._agreed.add_contents(name, given)
@@ -379,9 +381,10 @@ class Program:
             self._carry_out_alone()
             return
         self._transport.agree(f"{what} of program {self._number}, rules {self._rules}", self._discovery, self._agreed)
+        exchanges, detailed = self._exchanges, not self._plain
         with self._transport.proving():
-            commands = self._discovery.commands(prove=True)
-        schedule = Schedule(commands, self._held, self._exchanges, self._trace)
+            schedule = TaskSchedule(self._discovery, exchanges.memory, exchanges, self._held, self._trace, detailed)
+        schedule.prepare(self._discovery)
         try:
             # Fences have no kernel.
             carry_out(schedule, self._execute_or_end, self._transport.attendant)
@@ -396,26 +399,26 @@ class Program:
             raise InputError(f"task '{self._failed}' has failed, and what depends on it cannot be done")
         for command in commands:
             try:
-                self._execute_traced(command)
+                self._execute_traced(command[2], command)
             except BaseException:
                 self._failed = self._discovery.task_name(command[2])
                 raise
 
-    def _execute_or_end(self, command: Command) -> None:
+    def _execute_or_end(self, number: int, command: Command | None) -> None:
         try:
-            self._execute_traced(command)
+            self._execute_traced(number, command)
         except BaseException:
             # An exit or an interrupt too: the others would wait for this rank.
             assert self._transport is not None
-            self._transport.abort(f"task '{self._discovery.task_name(command[2])}'")
+            self._transport.abort(f"task '{self._discovery.task_name(number)}'")
 
-    def _execute_traced(self, command: Command) -> None:
-        if self._trace is None or command[2] not in self._numbered:
-            self._execute(command[2])
+    def _execute_traced(self, number: int, command: Command | None) -> None:
+        if self._trace is None or command is None or number not in self._numbered:
+            self._execute(number)
             return
         start = self._trace.now()
-        self._execute(command[2])
-        self._trace.kernel(start, *command[2:3], *command[4:6])
+        self._execute(number)
+        self._trace.kernel(start, number, *command[4:6])
 
     def _execute(self, number: int) -> None:
         task = self._numbered.pop(number, None)
