@@ -3,14 +3,14 @@
 import itertools
 import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import FunctionType, MethodType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from unisono._core import Discovery, InputError, Mapper, Moved, TaskSchedule
+from unisono._core import Discovery, InputError, Moved, TaskSchedule
 from unisono.base.inputs import MachineLike
 from unisono.base.reports import DiscoveryReport
 from unisono.discovery.prediction import predictions, without_machine
@@ -21,10 +21,11 @@ from unisono.tasks._arrays import Access, Array, sizes_of
 from unisono.tasks._exchange import Exchanges
 from unisono.tasks._explanation import Explanation
 from unisono.tasks._held import Command, Held
-from unisono.tasks._mappers import all_, one_to_one
+from unisono.tasks._mappers import all_
 from unisono.tasks._operators import NAMES, by_mpi
 from unisono.tasks._scaling import NODES, Scaling, scaling, timed
 from unisono.tasks._schedule import carry_out
+from unisono.tasks._submitted import Fetch, Task, check_range
 from unisono.tasks._trace import recorder
 from unisono.tasks._transport import transport
 
@@ -35,44 +36,6 @@ _numbers = itertools.count()
 _FUNCTIONS = (FunctionType, MethodType)
 #: Forms of tasks that a program keeps at most.
 _KEPT = 1024
-
-
-@dataclass(eq=False, slots=True)
-class Task:
-    """A task as it was submitted; a loop submits the same one again."""
-
-    name: str
-    kernel: Callable[..., Any]
-    sizes: tuple[int, ...]
-    accesses: tuple[tuple[int, str, Mapper], ...]
-    operator: str
-    #: The offset, the granularity and the split of the range.
-    options: tuple[Any, Any, str]
-    #: Where the kernel runs, and whether it gets the offsets of its views.
-    on: str
-    offsets: bool
-    #: The arrays that it reduces, by number.
-    reduced: tuple[int, ...]
-    #: Its number where it was submitted first.
-    first: int = -1
-    #: Runs the kernel on views of the host's memory.
-    run: Callable[[], None] | None = None
-
-    def submit(self, to: Discovery) -> int:
-        """Hands the task to a discovery."""
-        return to.task(self.name, self.sizes, self.accesses, *self.options)
-
-
-class Fetch(NamedTuple):
-    """Contents of a whole array, given to every rank."""
-
-    name: str
-    number: int
-    shape: tuple[int, ...]
-
-    def submit(self, to: Discovery) -> int:
-        """Hands the fetch to a discovery."""
-        return to.fence(f"fetch of {self.name}", self.number, [0] * len(self.shape), self.shape)
 
 
 class Program:
@@ -209,7 +172,7 @@ class Program:
                     raise InputError(f"task '{name}' accesses {access!r}; accepted are array[mapper] of this program")
                 accesses.append((access.array.number, mode, access.mapper))
         sizes = sizes_of(f"task '{name}': range", range)
-        _check_range(name, sizes, offset, (*reads, *writes, *updates, *reduces))
+        check_range(name, sizes, offset, (*reads, *writes, *updates, *reduces))
         reduced = tuple(access.array.number for access in reduces)
         made = Task(name, kernel, sizes, tuple(accesses), op, (offset, granularity, split), on, offsets, reduced)
         # Wrong tasks are refused here, where the program's line is still known.
@@ -436,26 +399,3 @@ class Program:
             task.run()
         else:
             _kernels.call(task.name, task.kernel, parts, task.operator, task.on, task.offsets)
-
-
-def _check_range(
-    name: str, sizes: tuple[int, ...], offset: int | Sequence[int] | None, accesses: Sequence[Access]
-) -> None:
-    """Refuses a range that goes beyond an array that it accesses point by point: the rest would do nothing.
-
-    Raises:
-        InputError: there is such an array.
-
-    """
-    starts = sizes_of(f"task '{name}': offset", 0 if offset is None else offset)
-    for access in accesses:
-        array = access.array
-        if access.mapper != one_to_one:
-            continue
-        for at, (size, extent) in enumerate(zip(sizes, array.shape, strict=False)):
-            end = size + (starts[at] if at < len(starts) else 0)
-            if end > extent:
-                raise InputError(
-                    f"task '{name}': its range ends at {end} in dimension {at}, and array '{array.name}', accessed "
-                    f"one to one, has {extent} there"
-                )

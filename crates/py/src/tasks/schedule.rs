@@ -33,6 +33,8 @@ use crate::{
     mpi::{enter, lock, mpi_error},
 };
 
+/// Polls of exchanges that do not move, before each of them lets other threads and ranks of this core have their turn.
+const SPINS: u32 = 32;
 /// Bytes from which on a copy is made without Python's lock.
 const LONG: usize = 1 << 16;
 
@@ -163,6 +165,7 @@ impl TaskSchedule {
     /// `attendant` where exchanges are under way. Returns once all that was sent has left.
     fn carry_out(&self, py: Python<'_>, execute: &Bound<'_, PyAny>, attendant: &Bound<'_, PyAny>) -> PyResult<()> {
         let memory = self.memory.get();
+        let mut polls = 0u32;
         loop {
             let inside = enter(memory.library, memory.level)?;
             let Some(mut work) = self.work() else { return Ok(()) };
@@ -173,13 +176,14 @@ impl TaskSchedule {
             let moved = self.advance_state(py, state, false)?;
             let Some(kernel) = state.take_kernel() else {
                 drop(work);
-                if !moved {
+                polls = if moved { 0 } else { polls.saturating_add(1) };
+                if polls > SPINS {
                     py.check_signals()?;
-                    // Ranks that share a core get their turn.
                     py.detach(thread::yield_now);
                 }
                 continue;
             };
+            polls = 0;
             let alone = self.is_idle(py, state)?;
             drop(work);
             drop(inside);
