@@ -39,6 +39,10 @@ calls advance it, and so does the end of the program, before mpi4py finalizes MP
 seconds (`UNISONO_PATIENCE`). A call that failed, and a call that other ranks do not join within this time, are never
 freed.
 
+An exchange of a program of tasks (`crates/py/src/tasks/`) keeps its arrays and its packed data until its messages have
+ended, and so does a message that was packed. A run returns when all of them have ended. After an error, which ends all
+ranks, the memory of exchanges that have not ended is never freed.
+
 The mutex of the list is held only to move a value, and never during a wait, a call of MPI, or code of Python. A thread
 that works on a channel takes the channel's state out. A second thread finds no state, and gets an error. Threads that
 MPI does not permit (less than `MPI_THREAD_MULTIPLE`) get an error too.

@@ -32,10 +32,12 @@ __all__ = [
     "Discovery",
     "Error",
     "InputError",
+    "LibraryCollective",
     "Machine",
     "Mapper",
     "Moved",
     "Operation",
+    "PairMessages",
     "Plan",
     "Pricing",
     "Proof",
@@ -45,6 +47,8 @@ __all__ = [
     "SimulationError",
     "Slice",
     "Stream",
+    "TaskMemory",
+    "TaskSchedule",
     "UnsupportedError",
     "VerifyError",
     "WorkloadGraph",
@@ -464,6 +468,7 @@ class Discovery:
         granularity: int | Sequence[int] | None = None,
         split: str = "1d",
     ) -> int: ...
+    def again(self, task: int) -> int: ...
     def fence(self, name: str, buffer: int, low: int | Sequence[int], high: int | Sequence[int]) -> int: ...
     def flush(self) -> None: ...
     def commands(self, prove: bool = False) -> list[tuple[Any, ...]]: ...
@@ -487,6 +492,64 @@ class Discovery:
     def chain_links(self) -> tuple[int, list[int]]: ...
     def chain_agreed(self) -> None: ...
     def submission(self, number: int) -> str: ...
+
+_Part = tuple[_Box, int, _Box]
+_Side = tuple[Sequence[_Part], int, Sequence[int], Sequence[int]]
+
+@final
+class LibraryCollective:
+    def __new__(
+        cls,
+        function: str,
+        comm: int,
+        shape: Sequence[int],
+        element_bytes: int,
+        *,
+        root: int = 0,
+        datatype: int = 0,
+        op: int = 0,
+        given: _Side | None = None,
+        got: _Side | None = None,
+        neutral: bytes | None = None,
+        shared: bool = False,
+        at: int | None = None,
+        in_place: tuple[int, Sequence[int]] | None = None,
+    ) -> LibraryCollective: ...
+
+@final
+class PairMessages:
+    def __new__(
+        cls,
+        shape: Sequence[int],
+        element_bytes: int,
+        sends: Sequence[tuple[int, _Boxes]],
+        receives: Sequence[tuple[int, _Boxes]],
+    ) -> PairMessages: ...
+
+@final
+class TaskMemory:
+    def __new__(cls, comm: int, largest: int) -> TaskMemory: ...
+    def hold(self, data: npt.NDArray[Any], shape: Sequence[int], element_bytes: int) -> None: ...
+    def begun(self) -> list[tuple[bool, int, int]]: ...
+
+@final
+class TaskSchedule:
+    def __new__(
+        cls,
+        discovery: Discovery,
+        memory: TaskMemory,
+        exchanges: object,
+        held: list[Any],
+        trace: object | None,
+        detailed: bool,
+    ) -> TaskSchedule: ...
+    def prepare(self, discovery: Discovery) -> None: ...
+    @property
+    def idle(self) -> bool: ...
+    @property
+    def waiting(self) -> int: ...
+    def advance(self) -> bool: ...
+    def carry_out(self, execute: Callable[[int, Any], None], attendant: object) -> None: ...
 
 @final
 class Moved:

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 from unisono import InputError, mpi
-from unisono.tasks import Program, View, _exchange, _held, all_, neighborhood, one_to_one, transposed
-from unisono.tasks._schedule import Schedule
+from unisono._core import TaskSchedule
+from unisono.tasks import Program, View, all_, neighborhood, one_to_one, transposed
 
 WORLD = MPI.COMM_WORLD
 RANK = WORLD.Get_rank()
@@ -82,7 +82,7 @@ def overlap(file: str) -> None:
         """Of the exchanges only that of the fetch has not begun, and none is under way."""
         assert program._transport
         schedule = program._transport.attendant._schedule
-        return isinstance(schedule, Schedule) and len(schedule._others) == 1 and schedule.idle
+        return isinstance(schedule, TaskSchedule) and schedule.waiting == 1 and schedule.idle
 
     def add(*views: View) -> None:
         views[-1][...] = sum(view.sum() for view in views[:-1])
@@ -137,18 +137,26 @@ def user_mpi() -> None:
 
 def fail() -> None:
     """An exchange that fails while a kernel runs."""
-    receive = _exchange.Exchanges.receive
 
-    def broken(self: _exchange.Exchanges, held: _held.Held, rows: Any) -> _held.Pending:
-        pending = receive(self, held, rows)
+    class Broken:
+        """In the place of a trace, which is told of the end of each exchange, and breaks it."""
 
-        def finish() -> None:
-            raise RuntimeError("it broke")
+        def begin(self, command: Any) -> str:
+            return str(command[0])
 
-        return _held.Pending(pending.poll, finish) if RANK == 1 else pending
+        def end(self, event: str, *_: Any) -> None:
+            if event == "await":
+                raise RuntimeError("it broke")
 
-    _exchange.Exchanges.receive = broken  # type: ignore[method-assign]
+        def now(self) -> int:
+            return 0
+
+        def kernel(self, *_: Any) -> None:
+            pass
+
     program = Program()
+    if RANK == 1:
+        program._trace = Broken()  # type: ignore[assignment]
     a, b, c = (program.zeros(WORLD.size, name=name) for name in "abc")
 
     def set_to_one(x: View) -> None:

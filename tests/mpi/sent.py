@@ -14,7 +14,7 @@ from unittest.mock import patch
 import numpy as np
 from mpi4py import MPI
 from unisono.tasks import Program, View, all_, halo, neighborhood, one_to_one
-from unisono.tasks._schedule import Command, Schedule
+from unisono.tasks._held import Command
 from unisono.tasks._transport import Transport
 
 from tests.mpi.random_tasks import RandomProgram
@@ -28,6 +28,56 @@ Ends = dict[str, list[tuple[int, int]]]
 Key = tuple[int, int, int, str | None]
 
 
+class Log:
+    """In the place of a trace, which is told of every exchange, or beside one: the messages that each one begins."""
+
+    def __init__(self, program: "Once") -> None:
+        assert program._exchanges
+        self._memory, self._trace = program._exchanges.memory, program._trace
+        self._commands: list[tuple[Command, dict[str, Any]]] = []
+        self._memory.begun()
+
+    def begin(self, command: Command) -> dict[str, Any]:
+        """What was begun before belongs to the exchange before."""
+        self._take()
+        event = self._trace.begin(command) if self._trace else {}
+        own = {"event": event, "to": [], "from": []}
+        self._commands.append((command, own))
+        return own
+
+    def end(self, own: dict[str, Any], command: Command, served: str, size: int, schedule: str | None) -> None:
+        """The name of the schedule that was executed."""
+        own["name"] = schedule
+        if self._trace:
+            self._trace.end(own["event"], command, served, size, schedule)
+
+    def now(self) -> int:
+        return self._trace.now() if self._trace else 0
+
+    def kernel(self, *given: Any) -> None:
+        if self._trace:
+            self._trace.kernel(*given)
+
+    def done(self) -> dict[Key, Ends]:
+        """The messages of each operation."""
+        self._take()
+        done: dict[Key, Ends] = {}
+        for command, own in self._commands:
+            group = command[5] if command[0] == "collective" else -1
+            ends = done.setdefault((command[2], command[4], group, own["name"]), {"to": [], "from": []})
+            for end in ("to", "from"):
+                ends[end] += own[end]
+        return done
+
+    def add(self, end: str, rank: int, size: int) -> None:
+        """A message of the latest exchange."""
+        self._commands[-1][1][end].append((rank, size))
+
+    def _take(self) -> None:
+        for sent, rank, size in self._memory.begun():
+            self.add("to" if sent else "from", rank, size)
+
+
 class Once(Program):
     """A program that runs as a whole, as `explain` reads it."""
 
@@ -36,32 +86,24 @@ class Once(Program):
 
     def go(self) -> dict[Key, Ends]:
         """Runs it, and returns the messages of each operation of this rank."""
-        done: dict[Key, Ends] = {}
-        at: list[Key] = []
-        begin, send, receive = Schedule._begin, Transport.start_sending, Transport.receive
-
-        def begin_one(schedule: Schedule, command: Command) -> bool:
-            group = command[5] if command[0] == "collective" else -1
-            at[:] = [(command[2], command[4], group, schedule._name(command))]
-            begun = begin(schedule, command)
-            if begun:
-                done.setdefault(at[0], {"to": [], "from": []})
-            return begun
+        log = Log(self)
+        send, receive = Transport.start_sending, Transport.receive
 
         def logged(end: str, original: Callable[..., Any]) -> Callable[..., Any]:
             def run(transport: Transport, other: int, data: Any, tag: int) -> Any:
-                done.setdefault(at[0], {"to": [], "from": []})[end].append((other, data.nbytes))
+                log.add(end, other, data.nbytes)
                 return original(transport, other, data, tag)
 
             return run
 
+        trace, self._trace = self._trace, log  # type: ignore[assignment]
         with (
-            patch.object(Schedule, "_begin", begin_one),
             patch.object(Transport, "start_sending", logged("to", send)),
             patch.object(Transport, "receive", logged("from", receive)),
         ):
             super().run()
-        return done
+        self._trace = trace
+        return log.done()
 
 
 def priced(schedule: dict[str, Any]) -> list[Ends]:

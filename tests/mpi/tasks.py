@@ -1,8 +1,10 @@
 """Under mpiexec: what a file's program leaves in `result`, or random programs. Rank 0 prints digests.
 
-Usage: tasks.py example FILE | tasks.py random|mixed FIRST LAST | tasks.py wrong HOW | tasks.py floats|rounded|ways
+Usage: tasks.py example FILE | tasks.py random|mixed FIRST LAST | tasks.py wrong HOW |
+tasks.py floats|rounded|ways|memory|dropped
 """
 
+import gc
 import hashlib
 import runpy
 import sys
@@ -11,8 +13,9 @@ from typing import Any
 
 import numpy as np
 from mpi4py import MPI
-from unisono import _core
+from unisono import InputError, _core
 from unisono.tasks import Program, View, _transport, all_, neighborhood, one_to_one, shift
+from unisono.tasks._schedule import carry_out
 
 from tests.mpi.random_tasks import RandomProgram
 from tests.mpi.standin import install
@@ -167,6 +170,90 @@ def ways() -> None:
     say(" ".join(f"{key[0].pattern}:{type(route).__name__}" for key, route in found))
 
 
+def memory() -> None:
+    """What would reach beyond an array or beyond packed memory is refused."""
+    handle = MPI._handleof(MPI.COMM_WORLD)
+    held, data = _core.TaskMemory(handle, 1 << 30), np.zeros(64, np.uint8)
+    read_only = data[:]
+    read_only.setflags(write=False)
+    reasons = []
+
+    def refused(call: Callable[..., Any], *given: Any, **options: Any) -> None:
+        try:
+            call(*given, **options)
+        except InputError as error:
+            reasons.append(str(error))
+        else:
+            raise AssertionError((given, options))
+
+    for wrong, shape in (
+        (data, (9,)),
+        (data[::2], (4,)),
+        (read_only, (8,)),
+        (data, (2, 2, 2, 1)),
+        (data, (1 << 62, 4)),
+    ):
+        refused(held.hold, wrong, shape, 8)
+    held.hold(data, (8,), 8)
+    refused(_core.TaskMemory, handle, 0)
+    whole, ranks = (((0,), (8,)), 0, ((0,), (8,))), MPI.COMM_WORLD.Get_size()
+
+    def call(function: str, **options: Any) -> None:
+        refused(_core.LibraryCollective, function, handle, (8,), 8, **options)
+
+    side: Any = ([whole], 64, [64], [])
+    call("scan", given=side)
+    call("allgather", given=side)
+    # As many bytes as one rank has, where all ranks have that.
+    call("allgather", given=side, got=([], 64, [64], []))
+    call("allgather", given=side, got=([], 64 * ranks, [64], []), in_place=(0, []))
+    call("allgatherv", given=side, got=([], 64, [65] * ranks, [0] * ranks))
+    call("allgatherv", given=side, got=([], 640, [64] * (ranks + 1), [0] * (ranks + 1)))
+    call("allgatherv", given=side, got=([], 64, [8] * ranks, [0] * ranks), in_place=(8, [56] * ranks))
+    call("allreduce", given=([whole], 64, [9], []), got=([whole], 64, [8], []), datatype=1, shared=True)
+    call("allreduce", given=side, got=side)
+    call("broadcast", got=([], 64, [64], []), shared=True, at=1)
+    call("broadcast", got=([], 64, [1 << 31], []), shared=True, at=0)
+    call("broadcast", given=([whole], 63, [63], []), got=([], 63, [63], []), shared=True)
+    call("scatterv", given=([(((0,), (9,)), 0, ((0,), (9,)))], 72, [72], []), got=side)
+    refused(_core.PairMessages, (8,), 8, [(0, ((((0,), (9,)),)))], [])
+    assert len(reasons) == 20, reasons
+    say(" | ".join(sorted(set(reasons))))
+
+
+def dropped() -> None:
+    """What comes for an exchange that nobody knows any more comes to memory that is never used again."""
+    size = 1 << 15
+    program = Program()
+    a, b = program.zeros((2, size), name="a"), program.zeros(1, name="b")
+
+    def fill(a: View) -> None:
+        a[...] = 1 + RANK
+
+    program.task(fill, range=2, writes=[a[one_to_one]])
+    program.task(fill, range=1, reads=[a[all_]], writes=[b[all_]], name="look")
+    program._discovery.flush()
+    exchanges, transport = program._exchanges, program._transport
+    assert exchanges
+    assert transport
+    schedule = _core.TaskSchedule(program._discovery, exchanges.memory, exchanges, program._held, None, False)
+    schedule.prepare(program._discovery)
+    fresh: list[Any] = []
+    if RANK == 0:
+        assert (schedule.waiting, schedule.idle) == (1, True)
+        assert schedule.advance()
+        assert (schedule.waiting, schedule.idle) == (0, False)
+        del schedule, program, exchanges, a, b
+        gc.collect()
+        fresh = [np.zeros(size) for _ in range(64)]
+    MPI.COMM_WORLD.Barrier()
+    if RANK == 1:
+        carry_out(schedule, program._execute_or_end, transport.attendant)
+    MPI.COMM_WORLD.Barrier()
+    assert not any(array.any() for array in fresh)
+    say("dropped")
+
+
 if sys.argv[1] == "example":
     say(digest(runpy.run_path(sys.argv[2])["result"]))
 elif sys.argv[1] == "random":
@@ -186,5 +273,9 @@ elif sys.argv[1] == "rounded":
     rounded()
 elif sys.argv[1] == "ways":
     ways()
+elif sys.argv[1] == "memory":
+    memory()
+elif sys.argv[1] == "dropped":
+    dropped()
 else:
     wrong(sys.argv[2])

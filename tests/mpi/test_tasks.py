@@ -182,3 +182,25 @@ def test_sums_of_few_go_by_messages() -> None:
     classes = ("WorldReduction", "WorldReduction", "WorldReduceScatter", *["Messages"] * 3)
     expected = [f"{pattern}:{name}" for pattern, name in zip(2 * patterns, classes, strict=True)]
     assert said(4, "ways")[0].split() == expected
+
+
+def test_exchanges_stay_within_their_memory() -> None:
+    """Sizes are compared before anything begins, on any number of ranks."""
+    for ranks in (2, 3):
+        (line,) = said(ranks, "memory")
+        for reason in (
+            "counts and places of a collective do not fit its packed memory",
+            "a side of a collective is missing or not in its array",
+            "packed memory has 63 bytes; the parts need 64",
+            "a part is not in its box, or the box is not in the array",
+            "a region is not in its array",
+            "a count or a place is 2147483648; accepted are up to 2147483647",
+            "the longest message has 0 bytes; accepted are 1 and more",
+            "an array has 4 dimensions; accepted are 1 to 3",
+            "an array has to be contiguous, writable, and of the bytes that its shape says",
+        ):
+            assert reason in line
+
+
+def test_memory_of_an_exchange_outlives_its_program() -> None:
+    assert said(2, "dropped", UNISONO_POINT_TO_POINT="1") == ["dropped"]

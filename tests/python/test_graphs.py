@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import unisono as un
 from unisono.graphs import Source, _command_picture, _task_picture, of_json, write_graph
 from unisono.graphs._command_picture import _first_tasks, _rows
 from unisono.graphs._commands import CommandGraph, command_graph
+from unisono.graphs._rounds import Rounds, rounds
 from unisono.graphs._tasks import Edge, task_graph
 from unisono.reproduce.discovery import EXAMPLES, loop, n_body
 from unisono.tasks import Program, all_, one_to_one
@@ -76,6 +78,56 @@ def test_tasks_and_what_moves() -> None:
     assert {edge.by for edge in edges("off", 1)} == {""}
 
 
+def test_rounds_of_loops_are_stored_once() -> None:
+    """A loop of any length has one graph, but for the number of rounds; what follows it hangs on its last round."""
+
+    def end(to: Any, steps: int) -> None:
+        n_body(to, steps)
+        to.task("look", [4096], [(0, "read", all_), (1, "read", one_to_one)])
+
+    for steps in (4, 30, 200):
+        found = task_graph(Source(partial(end, steps=steps), 4, "full"))
+        folded = found.folded()
+        assert (len(found.tasks), folded.count) == (2 * steps + 1, 2 * steps + 1)
+        # The first step reads what was there at the start.
+        assert [(task.number, task.rounds) for task in folded.tasks] == [
+            (0, 1),
+            (1, 1),
+            (2, steps - 1),
+            (3, steps - 1),
+            (2 * steps, 1),
+        ]
+        edges = {(edge.after, edge.before, edge.buffer, edge.by) for edge in folded.edges}
+        assert {(0, 1, "V", ""), (1, 2, "P", "allgather"), (2, 3, "V", ""), (3, 4, "P", "allgather")} <= edges
+        assert {(2, 4, "V")} == {edge[:3] for edge in edges if edge[1:3] == (4, "V")}
+    # Too few rounds are a list of tasks.
+    short = task_graph(Source(partial(end, steps=3), 4, "full")).folded()
+    assert [task.rounds for task in short.tasks] == [1] * 7
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ("", []),
+        ("abcabc", []),
+        ("abcabcabc", [(0, 3, 3)]),
+        ("xababababy", [(1, 2, 4)]),
+        ("aaaaab", [(0, 1, 5)]),
+        # The rounds that leave least over, and of these the shortest.
+        ("aabaabaabaab", [(0, 3, 4)]),
+        ("abababcdcdcd", [(0, 2, 3), (6, 2, 3)]),
+        # A round that is cut short is no round.
+        ("abcabcabcab", [(0, 3, 3)]),
+    ],
+)
+def test_rounds(rows: str, expected: list[tuple[int, int, int]]) -> None:
+    found = rounds(rows)
+    assert [(rest.first, rest.period, rest.count) for rest in found] == expected
+    for rest in found:
+        assert all(rows[rest.place(row)] == rows[row] for row in range(len(rows)))
+        assert sum(rest.kept(row) for row in range(len(rows))) == len(rows) - rest.period * (rest.count - 1)
+
+
 @pytest.mark.parametrize("kind", ["commands", "tasks"])
 @pytest.mark.parametrize(("form", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml")])
 def test_pictures_are_the_same_every_time(tmp_path: Path, kind: str, form: str, start: bytes) -> None:
@@ -105,10 +157,16 @@ def test_pictures_say_what_they_leave_out(monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(picture, "file", keep)
     _command_picture.draw(Source(n_body, 64, "full"), "")
     _command_picture.draw(Source(lambda to: n_body(to, 30), 8, "full"), "")
+    monkeypatch.setattr(Rounds, "kept", lambda *_: True)
     _task_picture.draw(Source(lambda to: n_body(to, 30), 2, "full"), "")
+    monkeypatch.undo()
+    for picture in (_command_picture, _task_picture):
+        monkeypatch.setattr(picture, "file", keep)
     _command_picture.draw(Source(n_body, 8, "full"), "")
+    # Rounds of a loop are drawn once.
+    _task_picture.draw(Source(lambda to: n_body(to, 30), 2, "full"), "")
     # Three commands a step, two of which in the first: 20 commands are 7 steps, of the last the first task.
-    assert said == [["the first 8 of 64 ranks"], ["the first 14 of 60 tasks"], ["the first 24 of 60 tasks"], []]
+    assert said == [["the first 8 of 64 ranks"], ["the first 14 of 60 tasks"], ["the first 24 of 60 tasks"], [], []]
 
 
 @pytest.mark.parametrize("most", [1, 5, 6, 100])

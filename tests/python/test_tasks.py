@@ -125,6 +125,45 @@ def test_reductions_and_functions() -> None:
         assert np.array_equal(q.fetch(b), np.arange(24).reshape(4, 6).T)
 
 
+def test_a_task_that_is_submitted_again_is_the_same_task() -> None:
+    """By its number too: ranks that write a loop in either way agree. A kernel may do with its views what it wants."""
+    kept: list[View] = []
+
+    def add(a: View, b: View) -> None:
+        kept.append(a)
+        assert (a.shape, a.offset, a.flags.writeable, b.flags.writeable) == ((8,), (0,), False, True)
+        b += a
+        a.shape, a.offset, b.shape = (4, 2), (7,), (2, 4)
+
+    p, q = Program(), Program()
+    a, b = p.array(8, init=np.arange(8.0), name="a"), p.zeros(8, name="b")
+    c, d = q.array(8, init=np.arange(8.0), name="a"), q.zeros(8, name="b")
+    assert a[halo(1)] is a[halo(1)]
+    for _ in range(600):
+        p.task(add, range=8, reads=[a[all_]], updates=[b[one_to_one]])
+        # What has no hash is read anew.
+        q.task(add, range=[8], reads=[c[all_]], updates=[d[one_to_one]])
+    assert p._discovery.chain == q._discovery.chain
+    assert p._discovery.task_name(599) == "add"
+    for made, array in ((p, b), (q, d)):
+        assert np.array_equal(made.fetch(array), 600 * np.arange(8.0))
+    assert len({id(view) for view in kept}) == 1200
+    assert p.explain(4).messages == q.explain(4).messages
+    with pytest.raises(un.InputError, match="there is no task 700"):
+        p._discovery.again(700)
+
+    # A reduction starts from neutral elements each time; other kernels, ranges and arrays are other tasks.
+    total = p.zeros(1, name="total")
+    for k in range(3):
+        p.task(lambda a, total: total.__iadd__(a.sum()), range=8, reads=[a[one_to_one]], reduces=[total[all_]])
+        p.task(add, range=8, reads=[a[all_]], updates=[b[one_to_one]], name=f"add {k % 2}")
+    assert p.fetch(total).tolist() == [28]
+    assert np.array_equal(p.fetch(b), 603 * np.arange(8.0))
+    # The copies that are measured have kernels on memory of their own.
+    p.scaling("paper-sim", [1, 2])
+    assert np.array_equal(p.fetch(b), 603 * np.arange(8.0))
+
+
 def test_what_lies_between_boxes_stays() -> None:
     """Where a function maps to both ends of an array, a reduction starts from neutral elements there alone."""
     ends = mapper(lambda low, high, shape: [((0,), (1,)), ((shape[0] - 1,), shape)])
@@ -152,6 +191,12 @@ def test_what_is_refused() -> None:
         p.task(print, range=8, reads=[other[all_]])
     with pytest.raises(un.InputError, match="indexed with 3; accepted are mappers"):
         a[3]  # type: ignore[index]
+    square = q.zeros((8, 8))
+    for wrong in (other[halo(1, 2)], other[shift(0, 2)], square[halo(1, 2)], square[shift(1, 2)]):
+        with pytest.raises(un.InputError, match=r"of 2 in dimension 1; accepted are 1 dimension, those of the range"):
+            q.task(print, range=8, reads=[wrong])
+    with pytest.raises(un.InputError, match=r"a halo of 3 in dimension 2; accepted are 2 dimensions"):
+        q.task(print, range=(8, 8), reads=[square[halo(1, 2, 3)]])
     with pytest.raises(un.InputError, match="op is 'xor'"):
         p.task(print, range=8, reduces=[a[all_]], op="xor")
     with pytest.raises(un.InputError, match="its contents have"):

@@ -169,6 +169,7 @@ impl Mapper {
                 if let Some(side) = halo.iter().find(|&&side| side < 0) {
                     return Err(format!("mapper neighborhood has a halo of {side}; accepted are 0 and more"));
                 }
+                no_more_dims("a halo", halo, range.min(dims))?;
                 std::array::from_fn(|d| {
                     let (low, high) = (-halo[d], halo[d]);
                     if d < range && d < dims { DimRule::Follow { dim: d, low, high } } else { whole(d) }
@@ -196,6 +197,7 @@ impl Mapper {
             }
             Self::Shift(offset) => {
                 same_dims(1)?;
+                no_more_dims("an offset", offset, range.min(dims))?;
                 std::array::from_fn(|d| {
                     let (low, high) = (offset[d], offset[d]);
                     if d < range && d < dims { DimRule::Follow { dim: d, low, high } } else { whole(d) }
@@ -264,6 +266,16 @@ impl Mapper {
         let letters = self.name().bytes().fold(0xd15c, |h, b| mix(h ^ u64::from(b)).wrapping_add(1));
         numbers.iter().fold(letters, |h, &n| mix(h ^ n.cast_unsigned()).wrapping_add(1))
     }
+}
+
+/// Refuses numbers for dimensions that the range or the buffer does not have, which would do nothing.
+fn no_more_dims(what: &str, given: &Point, dims: usize) -> Result<(), String> {
+    let Some(d) = (dims..given.len()).find(|&d| given[d] != 0) else { return Ok(()) };
+    let there = if dims == 1 { "1 dimension".to_owned() } else { format!("{dims} dimensions") };
+    Err(format!(
+        "the mapper has {what} of {} in dimension {d}; accepted are {there}, those of the range and of the buffer",
+        given[d]
+    ))
 }
 
 /// Rows `[a q + min(a, r), b q + min(b, r))` granules for points `[a, b)` of a range of n: q = granules / n, r the rest.

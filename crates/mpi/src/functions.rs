@@ -72,8 +72,18 @@ functions! {
     Get_count: unsafe extern "C" fn(*const Status, Datatype, *mut c_int) -> c_int, c"PMPI_Get_count";
     Group_free: unsafe extern "C" fn(*mut usize) -> c_int, c"PMPI_Group_free";
     Group_translate_ranks: unsafe extern "C" fn(usize, c_int, *const c_int, usize, *mut c_int) -> c_int, c"PMPI_Group_translate_ranks";
+    Iallgather: unsafe extern "C" fn(usize, c_int, Datatype, usize, c_int, Datatype, Comm, *mut usize) -> c_int, c"PMPI_Iallgather";
+    Iallgatherv: unsafe extern "C" fn(usize, c_int, Datatype, usize, *const c_int, *const c_int, Datatype, Comm, *mut usize) -> c_int, c"PMPI_Iallgatherv";
+    Iallreduce: unsafe extern "C" fn(usize, usize, c_int, Datatype, OpHandle, Comm, *mut usize) -> c_int, c"PMPI_Iallreduce";
+    Ialltoallv: unsafe extern "C" fn(usize, *const c_int, *const c_int, Datatype, usize, *const c_int, *const c_int, Datatype, Comm, *mut usize) -> c_int, c"PMPI_Ialltoallv";
+    Ibcast: unsafe extern "C" fn(usize, c_int, Datatype, c_int, Comm, *mut usize) -> c_int, c"PMPI_Ibcast";
+    Igatherv: unsafe extern "C" fn(usize, c_int, Datatype, usize, *const c_int, *const c_int, Datatype, c_int, Comm, *mut usize) -> c_int, c"PMPI_Igatherv";
     Initialized: unsafe extern "C" fn(*mut c_int) -> c_int, c"PMPI_Initialized";
+    Ireduce: unsafe extern "C" fn(usize, usize, c_int, Datatype, OpHandle, c_int, Comm, *mut usize) -> c_int, c"PMPI_Ireduce";
+    Ireduce_scatter: unsafe extern "C" fn(usize, usize, *const c_int, Datatype, OpHandle, Comm, *mut usize) -> c_int, c"PMPI_Ireduce_scatter";
+    Ireduce_scatter_block: unsafe extern "C" fn(usize, usize, c_int, Datatype, OpHandle, Comm, *mut usize) -> c_int, c"PMPI_Ireduce_scatter_block";
     Irecv: unsafe extern "C" fn(usize, c_int, Datatype, c_int, c_int, Comm, *mut usize) -> c_int, c"PMPI_Irecv";
+    Iscatterv: unsafe extern "C" fn(usize, *const c_int, *const c_int, Datatype, usize, c_int, Datatype, c_int, Comm, *mut usize) -> c_int, c"PMPI_Iscatterv";
     Isend: unsafe extern "C" fn(usize, c_int, Datatype, c_int, c_int, Comm, *mut usize) -> c_int, c"PMPI_Isend";
     Is_thread_main: unsafe extern "C" fn(*mut c_int) -> c_int, c"PMPI_Is_thread_main";
     Op_commutative: unsafe extern "C" fn(OpHandle, *mut c_int) -> c_int, c"PMPI_Op_commutative";

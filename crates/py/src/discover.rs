@@ -1,18 +1,19 @@
 //! Programs of tasks: the report of one, and `Discovery`, which reads one as it is submitted.
 
+mod commands;
+
 use std::{collections::HashMap, sync::Arc, time::Instant};
 
 use pyo3::{
-    intern,
     prelude::*,
     types::{PyList, PyString, PyTuple},
 };
 use rustc_hash::FxHashMap;
 use unisono_base::{BufferId, TaskId};
 use unisono_discover::{
-    Access, Action, Box3, Buffer, DirectExchange, DiscoverError, Discovery as Engine, Example, Geometry, Mode,
-    Operation as Found, Options, Program, Proofs, RankPart, ReadPlan, Region, Rules, Split, Task, Waits, report,
-    report_of, sizes3,
+    Access, Box3, Buffer, DirectExchange, DiscoverError, Discovery as Engine, Example, Geometry, Mode,
+    Operation as Found, Options, Program, Proofs, RankPart, ReadPlan, Region, Rules, Split, Task, report, report_of,
+    sizes3,
 };
 use unisono_plan::program::MovedData;
 
@@ -25,6 +26,8 @@ use crate::{
 
 /// Converted regions and operations kept for the next time; more are forgotten.
 const MOST_KEPT: usize = 1 << 16;
+/// Repeated tasks that the engine takes in at once.
+const MOST_REPEATED: usize = 256;
 
 pub(crate) fn refused(error: DiscoverError) -> PyErr {
     match error {
@@ -151,6 +154,8 @@ pub struct Discovery {
     engine: Engine,
     /// A call was interrupted, so the engine has taken in a part of a task.
     broken: bool,
+    /// Tasks that were submitted once more, and that the engine has not taken in yet.
+    repeated: Vec<TaskId>,
     /// Python's objects of regions and operations that came up, by address; what is kept here keeps its address.
     regions: FxHashMap<(usize, usize), (Arc<Region>, Py<PyTuple>)>,
     operations: FxHashMap<usize, (Arc<Found>, Py<Operation>)>,
@@ -193,6 +198,7 @@ impl Discovery {
         Ok(Self {
             engine,
             broken: false,
+            repeated: Vec::new(),
             regions: FxHashMap::default(),
             operations: FxHashMap::default(),
             chunks: FxHashMap::default(),
@@ -204,10 +210,17 @@ impl Discovery {
 
     /// Declares a buffer and returns its number.
     #[pyo3(signature = (name, shape, element_bytes=8, initialized=false))]
-    fn buffer(&mut self, name: &str, shape: &Bound<'_, PyAny>, element_bytes: u64, initialized: bool) -> PyResult<u32> {
+    fn buffer(
+        &mut self,
+        py: Python<'_>,
+        name: &str,
+        shape: &Bound<'_, PyAny>,
+        element_bytes: u64,
+        initialized: bool,
+    ) -> PyResult<u32> {
         let shape = numbers(&format!("buffer '{name}': shape"), shape)?;
         let buffer = Buffer::new(name, &shape, element_bytes, initialized).map_err(refused)?;
-        Ok(self.engine.buffer(buffer).0)
+        Ok(self.whole(py, |engine| engine.buffer(buffer))?.0)
     }
 
     /// Submits a task and returns its number; accesses are `(buffer, mode, mapper)`.
@@ -258,6 +271,20 @@ impl Discovery {
         Ok(submitted.map_err(refused)?.0)
     }
 
+    /// Submits a task once more, by its number, and returns the new number.
+    fn again(&mut self, py: Python<'_>, task: u32) -> PyResult<u32> {
+        let count = self.engine.task_count() + self.repeated.len();
+        if task as usize >= count {
+            return Err(input(format!("there is no task {task}")));
+        }
+        let number = u32::try_from(count).map_err(|_| input(format!("a program has at most {} tasks", u32::MAX)))?;
+        self.repeated.push(TaskId(task));
+        if self.repeated.len() >= MOST_REPEATED {
+            self.take_repeated(py)?;
+        }
+        Ok(number)
+    }
+
     /// A task on every rank, each of which reads the box; settles everything and returns its number.
     fn fence(
         &mut self,
@@ -293,38 +320,8 @@ impl Discovery {
     #[pyo3(signature = (prove=false))]
     fn commands<'py>(&mut self, py: Python<'py>, prove: bool) -> PyResult<Bound<'py, PyList>> {
         let list = PyList::empty(py);
-        let reads = self.engine.take_reads();
-        for command in self.engine.take_commands() {
-            let (id, task, waits) = (command.id.0, command.task.0, waits_of(&command.waits));
-            let name = match &command.action {
-                Action::Push { buffer, read, .. } | Action::AwaitPush { buffer, read, .. } if prove => {
-                    self.proved(py, &reads[*read as usize], *buffer)?
-                }
-                _ => None,
-            };
-            match command.action {
-                Action::Push { buffer, to, region, .. } => {
-                    let region = self.region(py, &region, buffer)?;
-                    list.append((intern!(py, "push"), id, task, waits, buffer.0, to, region, name))?;
-                }
-                Action::AwaitPush { buffer, from, .. } => {
-                    let rows: PyResult<Vec<_>> =
-                        from.iter().map(|(rank, region)| Ok((*rank, self.region(py, region, buffer)?))).collect();
-                    let rows = PyTuple::new(py, rows?)?;
-                    list.append((intern!(py, "await"), id, task, waits, buffer.0, rows, name))?;
-                }
-                Action::Collective { buffer, group, operation, given, received } => {
-                    let (given, received) = (self.region(py, &given, buffer)?, self.region(py, &received, buffer)?);
-                    let operation = self.operation(py, &operation, buffer)?;
-                    let kind = intern!(py, "collective");
-                    list.append((kind, id, task, waits, buffer.0, group, operation, given, received))?;
-                }
-                Action::Execute { chunk } => {
-                    let dims = self.engine.range_dims(command.task);
-                    let (low, high) = self.chunk(py, &chunk, dims)?;
-                    list.append((intern!(py, "execute"), id, task, waits, low, high))?;
-                }
-            }
+        for (command, name) in self.take(py, prove)? {
+            list.append(self.tuple(py, &command, name.as_ref())?)?;
         }
         Ok(list)
     }
@@ -332,6 +329,7 @@ impl Discovery {
     /// For each access of a task, what this rank's part of the range touches: the smallest box `(min, max)` around it, and
     /// the boxes of it.
     fn views<'py>(&mut self, py: Python<'py>, task: u32) -> PyResult<Bound<'py, PyTuple>> {
+        self.take_repeated(py)?;
         let task = TaskId(task);
         if self.engine.find_task(task).is_none() {
             return Err(input(format!("there is no task {}", task.0)));
@@ -408,52 +406,56 @@ impl Discovery {
 
     /// Forwards since last time, and messages of all ranks so far.
     fn report<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.take_repeated(py)?;
         to_python(py, &report_of(&mut self.engine))
     }
 
     /// What was moved so far, each distinct operation once. `reduced` lists the buffers that only messages reduce, with the
     /// bytes that go with each element.
     #[pyo3(signature = (reduced=None))]
-    fn moved(&self, py: Python<'_>, reduced: Option<HashMap<u32, u64>>) -> PyResult<Vec<Moved>> {
+    fn moved(&mut self, py: Python<'_>, reduced: Option<HashMap<u32, u64>>) -> PyResult<Vec<Moved>> {
+        self.take_repeated(py)?;
         let (engine, reduced) = (&self.engine, reduced.unwrap_or_default());
         Ok(detached(py, || MovedData::all(engine, &reduced))?.into_iter().map(Moved).collect())
     }
 
-    fn task_name(&self, task: u32) -> PyResult<&str> {
+    fn task_name(&mut self, py: Python<'_>, task: u32) -> PyResult<&str> {
+        self.take_repeated(py)?;
         self.engine.find_task(TaskId(task)).ok_or_else(|| input(format!("there is no task {task}")))
     }
 
     /// How many submissions there were, buffers and tasks, and a number over all of them that is equal on ranks that
     /// submitted the same.
     #[getter]
-    fn chain(&self) -> (u64, u64) {
-        (self.engine.chain().len(), self.engine.chain().end())
+    fn chain(&mut self, py: Python<'_>) -> PyResult<(u64, u64)> {
+        self.take_repeated(py)?;
+        Ok((self.engine.chain().len(), self.engine.chain().end()))
     }
 
     /// The number of the first submission that is kept, and the values after each of them.
-    fn chain_links(&self) -> (u64, Vec<u64>) {
+    fn chain_links(&mut self, py: Python<'_>) -> PyResult<(u64, Vec<u64>)> {
+        self.take_repeated(py)?;
         let (first, links) = self.engine.chain().links();
-        (first, links.to_vec())
+        Ok((first, links.to_vec()))
     }
 
     /// Forgets the values so far, which all ranks found equal.
-    fn chain_agreed(&mut self) {
+    fn chain_agreed(&mut self, py: Python<'_>) -> PyResult<()> {
+        self.take_repeated(py)?;
         self.engine.chain_mut().agreed();
+        Ok(())
     }
 
     /// `task 'step'`, for the number of a submission.
-    fn submission(&self, number: u64) -> String {
-        self.engine.submission(number)
+    fn submission(&mut self, py: Python<'_>, number: u64) -> PyResult<String> {
+        self.take_repeated(py)?;
+        Ok(self.engine.submission(number))
     }
 }
 
 type Rows<'py> = Vec<(u32, Bound<'py, PyTuple>)>;
 type Direct<'py> =
     (Rows<'py>, Rows<'py>, Vec<(u32, Bound<'py, PyTuple>, u64, bool)>, Bound<'py, PyTuple>, Option<String>);
-
-fn waits_of(waits: &Waits) -> (Vec<u32>, Option<u32>) {
-    (waits.on.iter().map(|id| id.0).collect(), waits.all_until.map(|id| id.0))
-}
 
 fn rows(py: Python<'_>, rows: Vec<(u32, Region)>, dims: usize) -> PyResult<Bound<'_, PyList>> {
     let list: PyResult<Vec<_>> =
@@ -472,10 +474,20 @@ impl Discovery {
                 "this discovery was interrupted within a task and cannot go on; make a new one",
             ));
         }
-        let engine = &mut self.engine;
-        let done = detached(py, || act(engine));
+        let (engine, repeated) = (&mut self.engine, &mut self.repeated);
+        let done = detached(py, || {
+            for task in repeated.drain(..) {
+                engine.again(task)?;
+            }
+            Ok(act(engine))
+        });
         self.broken = done.is_err();
-        done
+        done?.map_err(refused)
+    }
+
+    /// Has the engine take in the tasks that were submitted once more.
+    fn take_repeated(&mut self, py: Python<'_>) -> PyResult<()> {
+        if self.repeated.is_empty() { Ok(()) } else { self.whole(py, |_| ()) }
     }
 
     /// The name of the schedule of a read's messages, which is proved when it comes up first. What the rank sends and awaits
@@ -539,7 +551,12 @@ impl Discovery {
         Ok(made)
     }
 
-    fn operation(&mut self, py: Python<'_>, operation: &Arc<Found>, buffer: BufferId) -> PyResult<Py<Operation>> {
+    pub(crate) fn operation(
+        &mut self,
+        py: Python<'_>,
+        operation: &Arc<Found>,
+        buffer: BufferId,
+    ) -> PyResult<Py<Operation>> {
         let key = Arc::as_ptr(operation).addr();
         if let Some((_, known)) = self.operations.get(&key) {
             return Ok(known.clone_ref(py));

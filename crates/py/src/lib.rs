@@ -29,6 +29,7 @@ mod reproduce;
 mod schedule;
 mod simulate;
 mod simulation;
+mod tasks;
 mod traffic;
 mod tuning;
 mod workload;
@@ -56,6 +57,10 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<discover::Operation>()?;
     m.add_class::<discover::Discovery>()?;
     m.add_class::<moved::Moved>()?;
+    m.add_class::<tasks::LibraryCollective>()?;
+    m.add_class::<tasks::PairMessages>()?;
+    m.add_class::<tasks::TaskMemory>()?;
+    m.add_class::<tasks::TaskSchedule>()?;
     m.add_class::<moved::Pricing>()?;
     m.add_class::<workload_graph::WorkloadGraph>()?;
     m.add_function(wrap_pyfunction!(moved::pricing, m)?)?;

@@ -19,8 +19,8 @@ _HALF, _RIGHT, _LEFT = 0.95, 1.45, 0.22
 
 
 def draw(source: Source, title: str, form: Form = "png") -> bytes:
-    """The picture as a file of that form, ``png`` or ``svg``: tasks in the order of submission."""
-    graph = task_graph(source)
+    """The picture as a file of that form, ``png`` or ``svg``: tasks as they were submitted, those of a loop once."""
+    graph = task_graph(source).folded()
     shown = min(len(graph.tasks), MOST_TASKS)
     edges = [edge for edge in graph.edges if edge.before < shown]
     moved, stays = (_lanes([edge for edge in edges if bool(edge.by) is there]) for there in (True, False))
@@ -29,10 +29,10 @@ def draw(source: Source, title: str, form: Form = "png") -> bytes:
     axes.set_xlim(-_HALF - left - 0.3, _HALF + right + 0.6)
     axes.set_ylim((shown - 0.4) * ROW, -0.6 * ROW)
     fill, line = COLORS["execute"]
-    for number, name in enumerate(graph.tasks[:shown]):
-        box(axes, -_HALF, number * ROW, 2 * _HALF, fill, line)
-        text = f"{short(name, 22)} ({number})"
-        axes.text(0, number * ROW, text, ha="center", va="center", fontsize=7.5, zorder=4)
+    for place, task in enumerate(graph.tasks[:shown]):
+        box(axes, -_HALF, place * ROW, 2 * _HALF, fill, line)
+        text = task.text(short(task.name, 22 if task.rounds == 1 else 14))
+        axes.text(0, place * ROW, text, ha="center", va="center", fontsize=7.5, zorder=4)
     for edge, lane in stays:
         _arrow(axes, edge, -_HALF, -_HALF - (lane + 1) * _LEFT, 0.9)
     for edge, lane in moved:

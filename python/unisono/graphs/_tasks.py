@@ -1,10 +1,11 @@
 """Task graphs: tasks, and what each reads of others; as Graphviz text, and as lists for a picture."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unisono._core import Discovery
+from unisono.graphs._rounds import rounds
 
 #: By what an edge moves that no collective serves.
 P2P = "point-to-point"
@@ -86,6 +87,48 @@ class TaskGraph:
     tasks: list[str]
     edges: list[Edge]
 
+    def folded(self) -> "FoldedGraph":
+        """The same with rounds of loops once, where their tasks read the same of the same rounds before."""
+        reads: list[list[tuple[int, str, str]]] = [[] for _ in self.tasks]
+        for edge in self.edges:
+            reads[edge.before].append((edge.before - edge.after, edge.buffer, edge.by))
+        loops = rounds([(name, *sorted(read)) for name, read in zip(self.tasks, reads, strict=True)])
+        shown = [task for task in range(len(self.tasks)) if all(loop.kept(task) for loop in loops)]
+        at = {task: place for place, task in enumerate(shown)}
+        edges = []
+        for edge in self.edges:
+            if edge.before in at:
+                after = edge.after
+                for loop in loops:
+                    after = loop.place(after)
+                edges.append(replace(edge, after=at[after], before=at[edge.before]))
+        times = {task: loop.count for loop in loops for task in range(loop.first, loop.end)}
+        rows = [FoldedTask(self.tasks[task], task, times.get(task, 1)) for task in shown]
+        return FoldedGraph(rows, list(dict.fromkeys(edges)), len(self.tasks))
+
+
+@dataclass(frozen=True)
+class FoldedTask:
+    """A task by its name and its number, and in how many rounds of a loop there is one like it."""
+
+    name: str
+    number: int
+    rounds: int
+
+    def text(self, name: str) -> str:
+        """``step (3)``, or ``step (3), 8 rounds``, by a name that may be shortened."""
+        return f"{name} ({self.number})" + (f", {self.rounds} rounds" if self.rounds > 1 else "")
+
+
+@dataclass(frozen=True)
+class FoldedGraph:
+    """Tasks in their order, and edges between their places."""
+
+    tasks: list[FoldedTask]
+    edges: list[Edge]
+    #: All tasks, in all rounds.
+    count: int
+
 
 def task_graph(source: Source) -> TaskGraph:
     """The tasks of a program, and what they read of each other.
@@ -121,19 +164,18 @@ def task_graph(source: Source) -> TaskGraph:
 
 
 def dot(source: Source, title: str) -> str:
-    """The tasks from top to bottom; what no message moves for is grey."""
-    graph = task_graph(source)
+    """The tasks from top to bottom, those of a loop once; what no message moves for is grey."""
+    graph = task_graph(source).folded()
     lines = [
         "digraph tasks {",
         f"  label={quoted(title)}; labelloc=t; rankdir=TB;",
         '  node [shape=box, fontname="sans-serif"]; edge [fontname="sans-serif"];',
     ]
-    lines += [f"  t{number} [label={quoted(f'{name} ({number})')}];" for number, name in enumerate(graph.tasks)]
+    lines += [f"  t{task.number} [label={quoted(task.text(task.name))}];" for task in graph.tasks]
     for edge in graph.edges:
         style = "penwidth=2" if edge.by else "color=gray60, fontcolor=gray60"
-        lines.append(
-            f"  t{edge.after} -> t{edge.before} [label={quoted(f'{edge.buffer} {edge.by}'.strip())}, {style}];"
-        )
+        after, before = graph.tasks[edge.after].number, graph.tasks[edge.before].number
+        lines.append(f"  t{after} -> t{before} [label={quoted(f'{edge.buffer} {edge.by}'.strip())}, {style}];")
     return "\n".join([*lines, "}", ""])
 
 

@@ -1,7 +1,7 @@
 """Arrays of a program, and the views of them that kernels get."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,9 @@ import numpy.typing as npt
 
 from unisono._core import InputError, Mapper
 from unisono.base.messages import shown
+
+#: Accesses that an array keeps at most.
+_KEPT = 1024
 
 
 class View(np.ndarray[Any, np.dtype[Any]]):
@@ -40,11 +43,18 @@ class Array:
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    #: Accesses by their mappers: a loop that writes the same gets the same.
+    _accesses: dict[Mapper, "Access"] = field(default_factory=dict, repr=False)
 
     def __getitem__(self, mapper: Mapper) -> "Access":
         if not isinstance(mapper, Mapper):
             raise InputError(f"array '{self.name}' is indexed with {mapper!r}; accepted are mappers, such as all_")
-        return Access(self, mapper)
+        found = self._accesses.get(mapper)
+        if found is None:
+            if len(self._accesses) >= _KEPT:
+                self._accesses.clear()
+            found = self._accesses[mapper] = Access(self, mapper)
+        return found
 
     def __array__(self, *_: object, **__: object) -> npt.NDArray[Any]:
         raise InputError(f"array '{self.name}' is spread over the ranks; program.fetch(array) gives its contents")

@@ -1,14 +1,12 @@
-"""A rank's exchanges, begun and asked for: messages between pairs, and collectives by their routes."""
+"""A rank's exchanges: the memory that messages and collectives use, and the routes of collectives."""
 
-from collections.abc import Sequence
-from typing import Any
+import numpy as np
 
-from unisono._core import Discovery, Operation
+from unisono._core import Discovery, Operation, TaskMemory
 from unisono.base.facts import reduces
-from unisono.tasks._held import Held, Pending, Route
-from unisono.tasks._messages import receive
-from unisono.tasks._regions import Boxes, pack
-from unisono.tasks._transport import PUSH, Transport
+from unisono.tasks import _transport
+from unisono.tasks._held import Held, Route
+from unisono.tasks._regions import Data
 from unisono.tasks.routes import About, route
 
 #: Routes that are kept.
@@ -16,38 +14,32 @@ _KEPT = 1 << 14
 
 
 class Exchanges:
-    """Begins pushes, receipts and collectives."""
+    """The arrays in memory, and a route for each collective on one."""
 
-    def __init__(self, transport: Transport, discovery: Discovery, by_messages: bool) -> None:
+    def __init__(self, transport: _transport.Transport, discovery: Discovery, by_messages: bool) -> None:
         """For the program that a discovery reads."""
         self._transport, self._discovery, self._by_messages = transport, discovery, by_messages
         self._routes: dict[tuple[Operation, int, str | None], Route] = {}
+        #: Where messages are packed and received.
+        self.memory = TaskMemory(transport.mpi._handleof(transport.comm), _transport.LARGEST)
 
-    def prepare(self, commands: Sequence[tuple[Any, ...]], held: Sequence[Held]) -> dict[int, Route]:
-        """The routes of collectives, by command. All ranks call it together.
+    def hold(self, data: Data) -> None:
+        """Takes in the program's next array."""
+        self.memory.hold(data.reshape(-1).view(np.uint8), data.shape, data.itemsize)
 
-        Communicators are made here and schedules planned, for which ranks wait for each other: with nothing under way,
-        and in one order. So what begins later never waits.
-        """
-        found: dict[int, Route] = {}
-        prepared: set[int] = set()
-        for command in commands:
-            if command[0] == "collective":
-                array, operation = command[4], command[6]
-                codes = held[array].codes is not None and reduces(operation.pattern)
-                key = operation, array, None if codes else held[array].operator
-                known = self._routes.get(key)
-                if known is None:
-                    if len(self._routes) >= _KEPT:
-                        self._routes.clear()
-                    data, transport = held[array].data, self._transport
-                    about = About(transport, self._discovery, operation, data.dtype, data.shape, key[2])
-                    known = self._routes[key] = route(about, self._by_messages)
-                elif id(known) not in prepared:
-                    known.prepare()
-                prepared.add(id(known))
-                found[command[1]] = known
-        return found
+    def route(self, operation: Operation, array: int, held: Held) -> Route:
+        """The route of an operation, ready to begin. All ranks call it together, once for each run."""
+        codes = held.codes is not None and reduces(operation.pattern)
+        key = operation, array, None if codes else held.operator
+        known = self._routes.get(key)
+        if known is None:
+            if len(self._routes) >= _KEPT:
+                self._routes.clear()
+            about = About(self._transport, self._discovery, operation, held.data.dtype, held.data.shape, key[2])
+            known = self._routes[key] = route(about, self._by_messages)
+        else:
+            known.prepare()
+        return known
 
     def can_begin(self, route: Route) -> bool:
         """Whether beginning it waits for nothing."""
@@ -55,17 +47,9 @@ class Exchanges:
 
     @property
     def sending(self) -> bool:
-        """Whether anything is on its way to others."""
+        """Whether partial results are on their way to others."""
         return self._transport.sending
 
     def carry_sends(self) -> None:
         """Carries that on."""
         self._transport.carry_sends()
-
-    def push(self, held: Held, to: int, region: Boxes) -> None:
-        """Sends a copy, so that the array is free at once."""
-        self._transport.send(to, pack(held.data, region), PUSH)
-
-    def receive(self, held: Held, rows: Sequence[tuple[int, Boxes]]) -> Pending:
-        """The data that others push for one read."""
-        return receive(self._transport, held, rows, PUSH)

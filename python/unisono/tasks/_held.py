@@ -1,6 +1,5 @@
 """Arrays as a rank holds them, what is under way on them, and ways to begin it."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -8,11 +7,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from unisono._core import LibraryCollective, PairMessages
 from unisono.tasks._device import Mirror
 from unisono.tasks._operators import NAMES
 from unisono.tasks._regions import Boxes, Data
 
 Poll = Callable[[], bool]
+#: The fields of a command of `Discovery.commands`; its tuple begins with kind, number, task and what it waits for.
+Command = tuple[Any, ...]
 
 
 @dataclass
@@ -37,11 +39,34 @@ class Held:
         if self.mirror:
             self.mirror.host_wrote(region)
 
+    def to_host_for(self, command: Command) -> None:
+        """Sees to it that ``data`` has what an exchange reads."""
+        self.to_host(_given(command))
+
+    def host_wrote_by(self, command: Command) -> None:
+        """An exchange wrote what it received."""
+        self.host_wrote(_received(command))
+
     def combine_by(self, operator: str) -> None:
         """Another task reduces it."""
         if self.operator not in (None, operator) and self.codes is None:
             self.codes = np.full(self.data.shape, NAMES.index(self.operator or operator), np.uint8)
         self.operator = self.operator or operator
+
+
+def _given(command: Command) -> Boxes:
+    """The region of the array that an exchange reads."""
+    at = {"push": 6, "collective": 7}.get(command[0])
+    given: Boxes = () if at is None else command[at]
+    return given
+
+
+def _received(command: Command) -> Boxes:
+    """The region of the array that an exchange writes."""
+    if command[0] == "await":
+        return tuple(box for _, region in command[5] for box in region)
+    received: Boxes = command[8]
+    return received
 
 
 def nothing() -> None:
@@ -60,9 +85,11 @@ class Pending:
     kept: tuple[Any, ...] = ()
 
 
-class Route(ABC):
+class Route:
     """A way to carry out one collective on one array."""
 
+    #: What carries it out without Python; None where `begin` does.
+    here: LibraryCollective | PairMessages | None = None
     #: Whether it takes one of the channels of the world.
     by_world = False
     #: Whether it can use the array's memory, where nothing else looks at the array before it is over.
@@ -76,9 +103,9 @@ class Route(ABC):
         """Does what participants must do together, before anything is under way; nothing by default."""
         return
 
-    @abstractmethod
     def begin(self, held: Held) -> Pending:
         """Begins the rank's part; until its end it reads the region given and writes the region got, and no other."""
+        raise NotImplementedError(f"{type(self).__name__} is carried out by what it has for `here`")
 
     def begin_in_place(self, held: Held) -> Pending:
         """The same in the array's own memory."""

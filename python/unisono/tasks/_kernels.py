@@ -81,6 +81,29 @@ def call(task: str, kernel: Kernel, parts: Sequence[Part], operator: str, on: st
         _device.check_reads(task, parts, before)
 
 
+def bound(task: str, kernel: Kernel, parts: Sequence[Part], operator: str, offsets: bool) -> Callable[[], None]:
+    """A function that runs a task's kernel on its parts of arrays, which no device and no numbers of operators know.
+
+    Where the parts lie is found once. Every run gets views of its own, since a kernel may keep or change them.
+    """
+    made = [View.of(part.held.data[place(part.box)], part.box[0], writable=part.writes).view for part in parts]
+    reduced = [part for part in parts if part.mode == "reduce"]
+    fresh = [(p.held.data[place(piece)], NEUTRAL[operator](p.held.data.dtype)) for p in reduced for piece in p.region]
+    last = (tuple(part.box[0] for part in parts),) if offsets else ()
+
+    def run() -> None:
+        for data, neutral in fresh:
+            data[...] = neutral
+        arguments = [view() for view in made]
+        try:
+            kernel(*arguments, *last)
+        except Exception as failure:
+            _explain(task, kernel, parts, [*arguments, *last], failure)
+            raise
+
+    return run
+
+
 def _explain(task: str, kernel: Kernel, parts: Sequence[Part], arguments: Sequence[Any], failure: Exception) -> None:
     """Says more of a failure: raises an error in its place where Numba could not compile, else adds a note to it."""
     errors = sys.modules.get("numba.core.errors")

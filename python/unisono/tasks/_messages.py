@@ -6,38 +6,14 @@ place of the array where that is contiguous. It combines partial results once al
 schedule.
 """
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 
-from unisono._core import Discovery, Operation
+from unisono._core import Discovery, Operation, PairMessages
 from unisono.base.facts import reduces
 from unisono.tasks._held import Held, Pending, Route
 from unisono.tasks._operators import COMBINE, NAMES
-from unisono.tasks._regions import Boxes, Data, in_place, pack, pieces, place, unpack, volume
+from unisono.tasks._regions import Boxes, Data, pack, pieces, place, volume
 from unisono.tasks._transport import EXCHANGE, Transport
-
-
-def receive(
-    transport: Transport, held: Held, rows: Sequence[tuple[int, Boxes]], tag: int, sends: Sequence[Any] = ()
-) -> Pending:
-    """Data from others, in its place at once where that is contiguous: nothing else touches it before all is over."""
-    apart: list[tuple[Boxes, Data]] = []
-    requests = list(sends)
-    for source, region in rows:
-        data = in_place(held.data, region)
-        if data is None:
-            data = np.empty(volume(region), held.data.dtype)
-            apart.append((region, data))
-        requests += transport.receive(source, data, tag)
-
-    def finish() -> None:
-        for region, data in apart:
-            unpack(held.data, region, data, region)
-
-    return Pending(transport.all_of(requests), finish)
-
 
 #: Elements of a message, and the numbers of their operators where an array has several.
 Contribution = tuple[Data, Data | None]
@@ -46,10 +22,18 @@ Contribution = tuple[Data, Data | None]
 class Messages(Route):
     """Every pair by itself. Partial results are combined in the order of ranks, so to the same bits everywhere."""
 
-    def __init__(self, transport: Transport, discovery: Discovery, operation: Operation, moved: int, size: int) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        discovery: Discovery,
+        operation: Operation,
+        moved: int,
+        size: int,
+        shape: tuple[int, ...],
+    ) -> None:
         """Proves the messages, of elements of ``size`` bytes; ``moved`` are the bytes that ranks receive."""
         self.bytes, self._size = moved, size
-        self._transport, self._reduces = transport, reduces(operation.pattern)
+        self._transport = transport
         with transport.proving():
             self._sends, self._receives, listed, _, self.schedule = discovery.direct(operation, size)
         self._pieces: list[tuple[int, Boxes, int, bool]] = []
@@ -61,21 +45,11 @@ class Messages(Route):
                 self._pieces.append((source, region, volume(self._own), first))
                 self._own += region
             # What is its own and the first is in its place already, since the array is both input and output.
+        if not reduces(operation.pattern):
+            self.here = PairMessages(shape, size, self._sends, self._receives)
 
     def begin(self, held: Held) -> Pending:
-        """Sends and receives."""
-        return self._combining(held) if self._reduces else self._moving(held)
-
-    def _moving(self, held: Held) -> Pending:
-        sends = []
-        for to, region in self._sends:
-            # The region sent does not change until the exchange is over.
-            data = in_place(held.data, region)
-            data = pack(held.data, region) if data is None else data
-            sends += self._transport.start_sending(to, data, EXCHANGE)
-        return receive(self._transport, held, self._receives, EXCHANGE, sends)
-
-    def _combining(self, held: Held) -> Pending:
+        """Sends partial results, and combines those that come."""
         transport, coded = self._transport, held.codes is not None
         for to, region in self._sends:
             data, codes = _contribution(held, region)

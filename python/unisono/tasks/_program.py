@@ -2,13 +2,15 @@
 
 import itertools
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import FunctionType, MethodType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from unisono._core import Discovery, InputError, Mapper, Moved
+from unisono._core import Discovery, InputError, Moved, TaskSchedule
 from unisono.base.inputs import MachineLike
 from unisono.base.reports import DiscoveryReport
 from unisono.discovery.prediction import predictions, without_machine
@@ -18,48 +20,22 @@ from unisono.tasks._agreed import Agreed
 from unisono.tasks._arrays import Access, Array, sizes_of
 from unisono.tasks._exchange import Exchanges
 from unisono.tasks._explanation import Explanation
-from unisono.tasks._held import Held
-from unisono.tasks._mappers import all_, one_to_one
+from unisono.tasks._held import Command, Held
+from unisono.tasks._mappers import all_
 from unisono.tasks._operators import NAMES, by_mpi
 from unisono.tasks._scaling import NODES, Scaling, scaling, timed
-from unisono.tasks._schedule import Command, Schedule, carry_out
+from unisono.tasks._schedule import carry_out
+from unisono.tasks._submitted import Fetch, Task, check_range
 from unisono.tasks._trace import recorder
 from unisono.tasks._transport import transport
 
 #: With 1, no collective is made of messages.
 _SWITCH = "UNISONO_POINT_TO_POINT"
 _numbers = itertools.count()
-
-
-class Task(NamedTuple):
-    """A task as it was submitted."""
-
-    name: str
-    kernel: Callable[..., Any]
-    sizes: tuple[int, ...]
-    accesses: tuple[tuple[int, str, Mapper], ...]
-    operator: str
-    #: The offset, the granularity and the split of the range.
-    options: tuple[Any, Any, str]
-    #: Where the kernel runs, and whether it gets the offsets of its views.
-    on: str
-    offsets: bool
-
-    def submit(self, to: Discovery) -> int:
-        """Hands the task to a discovery."""
-        return to.task(self.name, self.sizes, self.accesses, *self.options)
-
-
-class Fetch(NamedTuple):
-    """Contents of a whole array, given to every rank."""
-
-    name: str
-    number: int
-    shape: tuple[int, ...]
-
-    def submit(self, to: Discovery) -> int:
-        """Hands the fetch to a discovery."""
-        return to.fence(f"fetch of {self.name}", self.number, [0] * len(self.shape), self.shape)
+#: Kernels that are equal where they do the same; others are known by their address.
+_FUNCTIONS = (FunctionType, MethodType)
+#: Forms of tasks that a program keeps at most.
+_KEPT = 1024
 
 
 class Program:
@@ -84,6 +60,10 @@ class Program:
         # Tasks and fetches, in their order.
         self._steps: list[Task | Fetch] = []
         self._numbered: dict[int, Task] = {}
+        #: Tasks by what they were submitted with.
+        self._forms: dict[Hashable, Task] = {}
+        #: Whether kernels get views of the host's memory, of which nothing else is to be known.
+        self._plain = True
         self._held: list[Held] = []
         self._initialized: list[bool] = []
         self._agreed = Agreed()
@@ -128,6 +108,8 @@ class Program:
                 raise InputError(f"array '{name}' has shape {made.shape}; its contents have {given.shape}") from wrong
         self.arrays.append(made)
         self._held.append(Held(data))
+        if self._exchanges:
+            self._exchanges.hold(data)
         self._agreed.add(kind.str)
         if given is not None and self._transport:
             self._agreed.add_contents(name, given)
@@ -163,6 +145,19 @@ class Program:
         With ``on="cupy"`` the kernel gets CuPy arrays, which are never read-only. With ``offsets`` it gets one more
         argument: for each view the index of its first element in the whole array, as Numba's kernels need it.
         """
+        form: Task | None = None
+        key: Hashable = None
+        try:
+            reads, writes, updates, reduces = tuple(reads), tuple(writes), tuple(updates), tuple(reduces)
+            at = kernel if type(kernel) in _FUNCTIONS else id(kernel)
+            key = (at, range, reads, writes, updates, reduces, op, name, offset, granularity, split, on, offsets)
+            form = self._forms.get(key)
+        except TypeError:
+            # Lists have no hash, and wrong arguments are named below.
+            key = None
+        if form is not None:
+            self._add(form, self._discovery.again(form.first))
+            return
         name = name or getattr(kernel, "__name__", "task")
         if op not in NAMES:
             raise InputError(f"task '{name}': op is '{op}'; accepted are {', '.join(NAMES)}")
@@ -177,15 +172,27 @@ class Program:
                     raise InputError(f"task '{name}' accesses {access!r}; accepted are array[mapper] of this program")
                 accesses.append((access.array.number, mode, access.mapper))
         sizes = sizes_of(f"task '{name}': range", range)
-        _check_range(name, sizes, offset, (*reads, *writes, *updates, *reduces))
-        task = Task(name, kernel, sizes, tuple(accesses), op, (offset, granularity, split), on, offsets)
+        check_range(name, sizes, offset, (*reads, *writes, *updates, *reduces))
+        reduced = tuple(access.array.number for access in reduces)
+        made = Task(name, kernel, sizes, tuple(accesses), op, (offset, granularity, split), on, offsets, reduced)
         # Wrong tasks are refused here, where the program's line is still known.
-        self._numbered[task.submit(self._discovery)] = task
+        made.first = made.submit(self._discovery)
+        if key is not None:
+            if len(self._forms) >= _KEPT:
+                self._forms.clear()
+            self._forms[key] = made
+        self._add(made, made.first)
+
+    def _add(self, task: Task, number: int) -> None:
+        """Takes in a task that was submitted under a number."""
+        self._numbered[number] = task
         self.tasks.append(task)
         self._steps.append(task)
-        for access in reduces:
-            self._held[access.array.number].combine_by(op)
-            self._agreed.add(op)
+        for array in task.reduced:
+            self._held[array].combine_by(task.operator)
+            self._agreed.add(task.operator)
+        if task.on != "numpy" or any(self._held[array].codes is not None for array in task.reduced):
+            self._plain = False
 
     def host_task(
         self,
@@ -296,7 +303,9 @@ class Program:
         for array, held, there in zip(other.arrays, other._held, other._initialized, strict=True):
             self.array(array.shape, held.data if there else None, array.dtype, array.name)
         for task in other.tasks:
-            self._numbered[task.submit(self._discovery)] = task
+            # What runs a kernel there is on the other's arrays.
+            self._numbered[task.submit(self._discovery)] = replace(task, run=None)
+            self._plain = self._plain and other._plain
 
     def _timed(self) -> dict[str, float]:
         """Runs what is to be done, alone, and returns the CPU seconds of the tasks of each name."""
@@ -335,9 +344,10 @@ class Program:
             self._carry_out_alone()
             return
         self._transport.agree(f"{what} of program {self._number}, rules {self._rules}", self._discovery, self._agreed)
+        exchanges, detailed = self._exchanges, not self._plain
         with self._transport.proving():
-            commands = self._discovery.commands(prove=True)
-        schedule = Schedule(commands, self._held, self._exchanges, self._trace)
+            schedule = TaskSchedule(self._discovery, exchanges.memory, exchanges, self._held, self._trace, detailed)
+        schedule.prepare(self._discovery)
         try:
             # Fences have no kernel.
             carry_out(schedule, self._execute_or_end, self._transport.attendant)
@@ -352,56 +362,40 @@ class Program:
             raise InputError(f"task '{self._failed}' has failed, and what depends on it cannot be done")
         for command in commands:
             try:
-                self._execute_traced(command)
+                self._execute_traced(command[2], command)
             except BaseException:
                 self._failed = self._discovery.task_name(command[2])
                 raise
 
-    def _execute_or_end(self, command: Command) -> None:
+    def _execute_or_end(self, number: int, command: Command | None) -> None:
         try:
-            self._execute_traced(command)
+            self._execute_traced(number, command)
         except BaseException:
             # An exit or an interrupt too: the others would wait for this rank.
             assert self._transport is not None
-            self._transport.abort(f"task '{self._discovery.task_name(command[2])}'")
+            self._transport.abort(f"task '{self._discovery.task_name(number)}'")
 
-    def _execute_traced(self, command: Command) -> None:
-        if self._trace is None or command[2] not in self._numbered:
-            self._execute(command[2])
+    def _execute_traced(self, number: int, command: Command | None) -> None:
+        if self._trace is None or command is None or number not in self._numbered:
+            self._execute(number)
             return
         start = self._trace.now()
-        self._execute(command[2])
-        self._trace.kernel(start, *command[2:3], *command[4:6])
+        self._execute(number)
+        self._trace.kernel(start, number, *command[4:6])
 
     def _execute(self, number: int) -> None:
         task = self._numbered.pop(number, None)
         if task is None:
             return
+        if self._plain and task.run is not None:
+            task.run()
+            return
         parts = [
             _kernels.Part(self._held[buffer], self.arrays[buffer].name, mode, box, region)
             for (buffer, mode, _), (box, region) in zip(task.accesses, self._discovery.views(number), strict=True)
         ]
-        _kernels.call(task.name, task.kernel, parts, task.operator, task.on, task.offsets)
-
-
-def _check_range(
-    name: str, sizes: tuple[int, ...], offset: int | Sequence[int] | None, accesses: Sequence[Access]
-) -> None:
-    """Refuses a range that goes beyond an array that it accesses point by point: the rest would do nothing.
-
-    Raises:
-        InputError: there is such an array.
-
-    """
-    starts = sizes_of(f"task '{name}': offset", 0 if offset is None else offset)
-    for access in accesses:
-        array = access.array
-        if access.mapper != one_to_one:
-            continue
-        for at, (size, extent) in enumerate(zip(sizes, array.shape, strict=False)):
-            end = size + (starts[at] if at < len(starts) else 0)
-            if end > extent:
-                raise InputError(
-                    f"task '{name}': its range ends at {end} in dimension {at}, and array '{array.name}', accessed "
-                    f"one to one, has {extent} there"
-                )
+        if self._plain:
+            task.run = _kernels.bound(task.name, task.kernel, parts, task.operator, task.offsets)
+            task.run()
+        else:
+            _kernels.call(task.name, task.kernel, parts, task.operator, task.on, task.offsets)

@@ -15,6 +15,8 @@ Data = npt.NDArray[Any]
 Box = tuple[tuple[int, ...], tuple[int, ...]]
 Boxes = tuple[Box, ...]
 Place = tuple[slice, ...]
+#: A box, the element of packed memory at which the box around it begins, and that box.
+Part = tuple[Box, int, Box]
 
 #: Computed places that are kept.
 _KEPT = 1 << 14
@@ -44,12 +46,6 @@ def interval(boxes: Boxes, shape: tuple[int, ...]) -> tuple[int, int] | None:
     strides = [math.prod(shape[d + 1 :]) for d in range(len(shape))]
     start = sum(at * stride for at, stride in zip(low, strides, strict=True))
     return start, start + math.prod(extents)
-
-
-def in_place(data: Data, boxes: Boxes) -> Data | None:
-    """A region where it lies in an array, if it is contiguous there."""
-    found = interval(boxes, data.shape)
-    return None if found is None else data.reshape(-1)[slice(*found)]
 
 
 def pieces(packed: Data, boxes: Boxes) -> Iterator[tuple[Box, Data]]:
@@ -84,6 +80,21 @@ def gather_into(packed: Data, boxes: Boxes, data: Data, wanted: Boxes) -> None:
     """The other way round: puts what is ``wanted`` of the data into a packed region."""
     for at, start, end, shape, within in _shared(wanted, boxes):
         packed[start:end].reshape(shape)[within] = data[at]
+
+
+def packed_parts(boxes: Boxes, first: int = 0) -> list[Part]:
+    """The parts of a packed region, which begins at element ``first`` of packed memory."""
+    return [(box, first + start, box) for box, (_, start, _, _) in zip(boxes, _cuts(boxes), strict=True)]
+
+
+def shared_parts(wanted: Boxes, boxes: Boxes, first: int = 0) -> list[Part]:
+    """The same of what is ``wanted`` of it."""
+    return [
+        (both, first + start, box)
+        for box, (_, start, _, _) in zip(boxes, _cuts(boxes), strict=True)
+        for other in wanted
+        if (both := _intersection(box, other))
+    ]
 
 
 def common(a: Boxes, b: Boxes) -> Boxes:

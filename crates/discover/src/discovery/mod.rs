@@ -138,6 +138,11 @@ impl Discovery {
         self.buffers.iter().map(|held| &held.about)
     }
 
+    /// How many tasks were submitted.
+    pub fn task_count(&self) -> usize {
+        self.tasks.len()
+    }
+
     pub fn task_name(&self, task: TaskId) -> &str {
         &self.names[self.tasks[task.index()].1 as usize]
     }
@@ -223,13 +228,30 @@ impl Discovery {
                 id
             }
         };
-        self.chain.push(shape.digest ^ digest_of(task.name));
+        Ok(self.take_in(number, name, &shape, digest_of(task.name)))
+    }
+
+    /// Submits a task once more. What it reads was defined when it was submitted first, and stays so.
+    pub fn again(&mut self, task: TaskId) -> Result<TaskId, DiscoverError> {
+        let Some(&(number, name)) = self.tasks.get(task.index()) else {
+            return Err(DiscoverError::Input(format!("there is no task {}", task.0)));
+        };
+        if self.tasks.len() >= NONE as usize {
+            return Err(DiscoverError::Input(format!("a program has at most {NONE} tasks")));
+        }
+        let (shape, digest) = (self.shapes.get(number), digest_of(&self.names[name as usize]));
+        Ok(self.take_in(number, name, &shape, digest))
+    }
+
+    /// Adds a task that was checked, and settles what no longer waits.
+    fn take_in(&mut self, number: u32, name: u32, shape: &Arc<Shape>, digest: u64) -> TaskId {
+        self.chain.push(shape.digest ^ digest);
         let id = TaskId::new(self.tasks.len());
         self.tasks.push((number, name));
         let ahead = self.options.rules == Rules::Full && self.options.nodes > 1 && self.options.window > 0;
         if !ahead {
-            self.settle(&shape);
-            return Ok(id);
+            self.settle(shape);
+            return id;
         }
         for &(buffer, read, broadcasts, changes) in &shape.touched {
             self.buffers[buffer.index()].pending.push_back(Pending { task: id.0, read, broadcasts, changes });
@@ -238,7 +260,7 @@ impl Discovery {
             let shape = self.shapes.get(self.tasks[self.settled].0);
             self.settle(&shape);
         }
-        Ok(id)
+        id
     }
 
     /// A task on every rank, each of which reads the same box of a buffer: what a fence needs.

@@ -24,17 +24,18 @@ use pyo3::PyErr;
 use unisono_mpi::Failed;
 
 pub use channel::Channel;
+pub use threads::{NOT_RUNNING, enter};
 
 use crate::errors::Error;
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn mpi_error(Failed(code): Failed) -> PyErr {
+pub fn mpi_error(Failed(code): Failed) -> PyErr {
     Error::new_err(format!("MPI ended a call with error code {code}"))
 }
 
-fn refused(message: impl Display) -> PyErr {
+pub fn refused(message: impl Display) -> PyErr {
     Error::new_err(message.to_string())
 }

@@ -41,4 +41,4 @@ def route(about: About, by_messages: bool) -> Route:
     # Where tasks had several operators, the number of each element's operator goes with it.
     codes = int(about.operator is None and reduces(about.operation.pattern))
     size = about.dtype.itemsize + codes
-    return Messages(about.transport, about.discovery, about.operation, about.moved, size)
+    return Messages(about.transport, about.discovery, about.operation, about.moved, size, about.shape)

@@ -1,15 +1,16 @@
 """An operation as a way reads it, and the common part of ways by a plan and by the library."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from unisono._core import Discovery, Operation
+from unisono._core import Discovery, LibraryCollective, Operation
 from unisono.tasks import _transport
 from unisono.tasks._held import Route
-from unisono.tasks._regions import Boxes, Data
+from unisono.tasks._regions import Boxes, Data, Part
 
 
 @dataclass(frozen=True)
@@ -77,8 +78,24 @@ def fits(size: int) -> bool:
     return size <= _transport.LARGEST
 
 
-class ByWorld(Route):
-    """By a plan where there is one: all ranks take part, with equal parts."""
+#: Parts of packed memory, its bytes, and for each rank the count and the place there.
+Side = tuple[list[Part], int, list[int], list[int]]
+
+
+class ByLibrary(Route, ABC):
+    """By the MPI library, among the participants."""
+
+    def __init__(self, about: About) -> None:
+        self.about, self.bytes = about, about.moved
+        self.here = self.call(about)
+
+    @abstractmethod
+    def call(self, about: About) -> LibraryCollective:
+        """The function of the library, with its memory."""
+
+
+class ByWorld(Route, ABC):
+    """By a plan where there is one, else by the library: all ranks take part, with equal parts."""
 
     by_world = True
 
@@ -88,7 +105,15 @@ class ByWorld(Route):
         self.prepare()
 
     def prepare(self) -> None:
-        self._world.prepare(*self._call, **self._options)
+        planned = self._world.prepare(*self._call, **self._options).planned
+        if planned:
+            self.here = None
+        elif self.here is None:
+            self.here = self.call(self.about)
+
+    @abstractmethod
+    def call(self, about: About) -> LibraryCollective:
+        """The function of the library, with its memory, where no plan serves."""
 
     def start(self, x: Data, out: Data | None = None) -> tuple[Any, str]:
         started = self._world.start(self._call[0], x, out=out, **self._options)
@@ -96,8 +121,12 @@ class ByWorld(Route):
         return started, f"plan: {ran.algorithm}" if ran.planned else "library"
 
 
-class ByLibrary(Route):
-    """By the MPI library, among the participants."""
+def library_call(about: About, function: str, **sides: Any) -> LibraryCollective:
+    """A function of the library on an operation's array, among the participants."""
+    handle = about.transport.mpi._handleof(about.comm)
+    return LibraryCollective(function, handle, about.shape, about.dtype.itemsize, **sides)
 
-    def __init__(self, about: About) -> None:
-        self.about, self.bytes, self.mpi, self.comm = about, about.moved, about.transport.mpi, about.comm
+
+def side(parts: list[Part], size: int) -> Side:
+    """One part of so many bytes."""
+    return parts, size, [size], []

@@ -2,9 +2,26 @@
 
 import numpy as np
 
+from unisono._core import LibraryCollective
 from unisono.tasks._held import Held, Pending
-from unisono.tasks._regions import Boxes, Data, pack_into, unpack, volume
-from unisono.tasks.routes._about import About, ByLibrary, ByWorld, fits
+from unisono.tasks._regions import Boxes, pack_into, packed_parts, unpack, volume
+from unisono.tasks.routes._about import About, ByLibrary, ByWorld, Side, fits, library_call, side
+
+
+def _side(about: About, regions: dict[int, Boxes]) -> Side:
+    """A piece for each participant, one after the other."""
+    parts, counts, places, at = [], [], [], 0
+    for rank in about.participants:
+        region = regions.get(rank, ())
+        parts += packed_parts(region, at)
+        counts.append(volume(region) * about.dtype.itemsize)
+        places.append(at * about.dtype.itemsize)
+        at += volume(region)
+    return parts, at * about.dtype.itemsize, counts, places
+
+
+def _alltoall(about: About) -> LibraryCollective:
+    return library_call(about, "alltoallv", given=_side(about, about.sends), got=_side(about, about.receives))
 
 
 class WorldAlltoall(ByWorld):
@@ -21,8 +38,11 @@ class WorldAlltoall(ByWorld):
         return None if count is None or not fits(about.moved) else cls(about, count * about.dtype.itemsize)
 
     def __init__(self, about: About, count: int) -> None:
-        super().__init__(about, "alltoall", count, np.dtype(np.uint8))
         self._shape = (about.transport.ranks, count)
+        super().__init__(about, "alltoall", count, np.dtype(np.uint8))
+
+    def call(self, about: About) -> LibraryCollective:
+        return _alltoall(about)
 
     def begin(self, held: Held) -> Pending:
         given, got = np.empty(self._shape, np.uint8), np.empty(self._shape, np.uint8)
@@ -39,38 +59,7 @@ class WorldAlltoall(ByWorld):
         return Pending(started.test, finish, served, (given, got))
 
 
-class _Exchange(ByLibrary):
-    """Pieces for each participant, and from each."""
-
-    def __init__(self, about: About) -> None:
-        super().__init__(about)
-        self._out, self._in = self._layout(about.sends), self._layout(about.receives)
-
-    def _layout(self, regions: dict[int, Boxes]) -> tuple[list[int], list[int]]:
-        """Counts and places of bytes."""
-        counts = [volume(regions.get(k, ())) * self.about.dtype.itemsize for k in self.about.participants]
-        return counts, [0, *np.cumsum(counts)[:-1].tolist()]
-
-    def _pack(self, held: Held) -> Data:
-        packed, at = np.empty(sum(self._out[0]) // held.data.itemsize, held.data.dtype), 0
-        for k in self.about.participants:
-            if (region := self.about.sends.get(k)) is not None:
-                pack_into(packed[at : at + volume(region)], held.data, region)
-                at += volume(region)
-        return packed
-
-    def _room(self, held: Held) -> Data:
-        return np.empty(sum(self._in[0]) // held.data.itemsize, held.data.dtype)
-
-    def _unpack(self, held: Held, got: Data) -> None:
-        at = 0
-        for k in self.about.participants:
-            if (region := self.about.receives.get(k)) is not None:
-                unpack(held.data, region, got[at : at + volume(region)], region)
-                at += volume(region)
-
-
-class Alltoall(_Exchange):
+class Alltoall(ByLibrary):
     """Each pair has something of its own."""
 
     @classmethod
@@ -78,14 +67,11 @@ class Alltoall(_Exchange):
         """Where MPI can count it."""
         return cls(about) if fits(about.moved) else None
 
-    def begin(self, held: Held) -> Pending:
-        packed, got, byte = self._pack(held), self._room(held), self.mpi.BYTE
-        into = [got.view(np.uint8), self._in, byte]
-        request = self.comm.Ialltoallv([packed.view(np.uint8), self._out, byte], into)
-        return Pending(request.Test, lambda: self._unpack(held, got), "library", (packed, got))
+    def call(self, about: About) -> LibraryCollective:
+        return _alltoall(about)
 
 
-class Scatter(_Exchange):
+class Scatter(ByLibrary):
     """Only one has something, for each other one."""
 
     @classmethod
@@ -93,9 +79,8 @@ class Scatter(_Exchange):
         """Where MPI can count it."""
         return cls(about) if about.operation.root is not None and fits(about.moved) else None
 
-    def begin(self, held: Held) -> Pending:
-        root = self.about.operation.root or 0
-        packed, got = self._pack(held), self._room(held)
-        given = [packed.view(np.uint8), self._out, self.mpi.BYTE] if self.about.rank == root else None
-        request = self.comm.Iscatterv(given, got.view(np.uint8), self.about.place_of(root))
-        return Pending(request.Test, lambda: self._unpack(held, got), "library", (packed, got))
+    def call(self, about: About) -> LibraryCollective:
+        root = about.operation.root or 0
+        parts, size, *_ = _side(about, about.receives)
+        given = _side(about, about.sends) if about.rank == root else None
+        return library_call(about, "scatterv", root=about.place_of(root), given=given, got=side(parts, size))

@@ -1,12 +1,11 @@
 """All-gathers, gathers and scatters, and broadcasts: parts of all participants, or of one."""
 
-from typing import Any
-
 import numpy as np
 
+from unisono._core import LibraryCollective
 from unisono.tasks._held import Held, Pending, nothing
-from unisono.tasks._regions import Data, interval, pack, unpack, volume
-from unisono.tasks.routes._about import About, ByLibrary, ByWorld, fits
+from unisono.tasks._regions import Data, Part, interval, pack, packed_parts, shared_parts, unpack, volume
+from unisono.tasks.routes._about import About, ByLibrary, ByWorld, Side, fits, library_call, side
 
 #: MPI counts and places bytes with 32 bits.
 _MOST = (1 << 31) - 1
@@ -32,6 +31,16 @@ class _Parts:
         if wanted and all(found or not count for found, count in zip(places, self.counts, strict=True)):
             self.places = [found[0] * about.dtype.itemsize if found else 0 for found in places]
 
+    def given(self, about: About) -> Side:
+        """The part of this rank."""
+        return side(packed_parts(self.mine), volume(self.mine) * about.dtype.itemsize)
+
+    def got(self, about: About) -> list[Part]:
+        """What is wanted of the parts of all."""
+        starts = [start // about.dtype.itemsize for start in self.starts]
+        rows = zip(about.participants, self.regions, starts[:-1], strict=True)
+        return [part for k, r, start in rows if k in self.wanted for part in shared_parts(self.wanted[k], r, start)]
+
     def unpack(self, held: Held, got: Data, participants: tuple[int, ...]) -> None:
         """Takes what is wanted from the parts of all."""
         for k, rank in enumerate(participants):
@@ -51,11 +60,17 @@ class WorldAllgather(ByWorld):
         return cls(about, parts) if about.everyone and equal and fits(parts.starts[-1]) else None
 
     def __init__(self, about: About, parts: _Parts) -> None:
-        super().__init__(about, "allgather", parts.counts[0], np.dtype(np.uint8))
         self._parts, self._shape = parts, (about.transport.ranks, parts.counts[0])
         at = parts.places
         in_row = at is not None and all(at[k] == at[0] + start for k, start in enumerate(parts.starts[:-1]))
         self._at, self.in_place = at[0] if at else 0, in_row
+        super().__init__(about, "allgather", parts.counts[0], np.dtype(np.uint8))
+
+    def call(self, about: About) -> LibraryCollective:
+        parts = self._parts
+        got: Side = parts.got(about), parts.starts[-1], parts.counts[:1], []
+        in_place: tuple[int, list[int]] | None = (self._at, []) if self.in_place else None
+        return library_call(about, "allgather", given=parts.given(about), got=got, in_place=in_place)
 
     def begin_in_place(self, held: Held) -> Pending:
         parts = self._parts
@@ -82,35 +97,30 @@ class Gather(ByLibrary):
         return cls(about, parts) if fits(parts.starts[-1]) else None
 
     def __init__(self, about: About, parts: _Parts) -> None:
+        self._parts = parts
         super().__init__(about)
-        self._parts, self._root = parts, about.operation.root
-        self._gets = self._root is None or about.rank == self._root
-        if (places := parts.places) is not None and self._gets and parts.starts[-1]:
-            used = [(at, at + count) for at, count in zip(places, parts.counts, strict=True) if count]
-            base, end = min(low for low, _ in used), max(high for _, high in used)
-            self._memory = slice(base, end)
-            self._places = [at - base if count else 0 for at, count in zip(places, parts.counts, strict=True)]
-            self.in_place = end - base <= _MOST
 
-    def begin_in_place(self, held: Held) -> Pending:
-        into = held.data.reshape(-1).view(np.uint8)[self._memory]
-        return Pending(self._begin(self.mpi.IN_PLACE, into, self._places).Test, nothing, "library", (into,))
+    def call(self, about: About) -> LibraryCollective:
+        parts, root = self._parts, about.operation.root
+        given, got, in_place = parts.given(about), None, None
+        if root is None or about.rank == root:
+            got = parts.got(about), parts.starts[-1], parts.counts, parts.starts[:-1]
+            in_place = self._in_place()
+            self.in_place = in_place is not None
+        if root is None:
+            return library_call(about, "allgatherv", given=given, got=got, in_place=in_place)
+        place = about.place_of(root)
+        return library_call(about, "gatherv", root=place, given=given, got=got, in_place=in_place)
 
-    def begin(self, held: Held) -> Pending:
-        parts, participants = self._parts, self.about.participants
-        if not self._gets:
-            mine = pack(held.data, parts.mine).view(np.uint8)
-            request = self.comm.Igatherv(mine, None, self.about.place_of(self._root or 0))
-            return Pending(request.Test, nothing, "library", (mine,))
-        mine, got = pack(held.data, parts.mine).view(np.uint8), np.empty(parts.starts[-1], np.uint8)
-        request = self._begin(mine, got, parts.starts[:-1])
-        return Pending(request.Test, lambda: parts.unpack(held, got, participants), "library", (mine, got))
-
-    def _begin(self, mine: Any, into: Data, places: list[int]) -> Any:
-        received = [into, (self._parts.counts, places), self.mpi.BYTE]
-        if self._root is None:
-            return self.comm.Iallgatherv(mine, received)
-        return self.comm.Igatherv(mine, received, self.about.place_of(self._root))
+    def _in_place(self) -> tuple[int, list[int]] | None:
+        """The first byte of all parts in the array, and the places from there, where the library can count them."""
+        parts = self._parts
+        if parts.places is None or not parts.starts[-1]:
+            return None
+        used = [(at, at + count) for at, count in zip(parts.places, parts.counts, strict=True) if count]
+        base, end = min(low for low, _ in used), max(high for _, high in used)
+        places = [at - base if count else 0 for at, count in zip(parts.places, parts.counts, strict=True)]
+        return (base, places) if end - base <= _MOST else None
 
 
 class _Broadcast:
@@ -123,6 +133,15 @@ class _Broadcast:
         # The root's part stays as it is until all is over.
         found = interval(self.region, about.shape) if self.is_root or self.wanted == self.region else None
         self.at = None if found is None else slice(*(n * about.dtype.itemsize for n in found))
+
+    def call(self, about: About) -> LibraryCollective:
+        """The library's."""
+        size, root = self.bytes, about.place_of(self.root)
+        if self.at is not None:
+            return library_call(about, "broadcast", root=root, got=side([], size), shared=True, at=self.at.start)
+        given = side(packed_parts(self.region), size) if self.is_root else None
+        got = side([] if self.is_root else shared_parts(self.wanted, self.region), size)
+        return library_call(about, "broadcast", root=root, given=given, got=got, shared=True)
 
     def octets(self, held: Held) -> Data:
         """The buffer that is sent or received: a part of the array, or memory apart from it."""
@@ -150,8 +169,11 @@ class WorldBroadcast(ByWorld):
         return cls(about, found) if fits(found.bytes) else None
 
     def __init__(self, about: About, broadcast: _Broadcast) -> None:
-        super().__init__(about, "broadcast", broadcast.bytes, np.dtype(np.uint8), root=broadcast.root)
         self._broadcast = broadcast
+        super().__init__(about, "broadcast", broadcast.bytes, np.dtype(np.uint8), root=broadcast.root)
+
+    def call(self, about: About) -> LibraryCollective:
+        return self._broadcast.call(about)
 
     def begin(self, held: Held) -> Pending:
         octets = self._broadcast.octets(held)
@@ -172,10 +194,8 @@ class Broadcast(ByLibrary):
         return cls(about, found) if fits(found.bytes) else None
 
     def __init__(self, about: About, broadcast: _Broadcast) -> None:
-        super().__init__(about)
         self._broadcast = broadcast
+        super().__init__(about)
 
-    def begin(self, held: Held) -> Pending:
-        octets = self._broadcast.octets(held)
-        request = self.comm.Ibcast(octets, self.about.place_of(self._broadcast.root))
-        return Pending(request.Test, lambda: self._broadcast.finish(held, octets), "library", (octets,))
+    def call(self, about: About) -> LibraryCollective:
+        return self._broadcast.call(about)

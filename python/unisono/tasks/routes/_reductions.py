@@ -1,12 +1,15 @@
 """Partial results, combined on one rank, on all, or each part on one."""
 
+from typing import Any
+
 import numpy as np
 
+from unisono._core import LibraryCollective
 from unisono.mpi import OPERATORS
 from unisono.tasks._held import Held, Pending, nothing
 from unisono.tasks._operators import NEUTRAL, by_mpi
-from unisono.tasks._regions import Boxes, Data, gather_into, pack, unpack, volume
-from unisono.tasks.routes._about import About, ByLibrary, ByWorld, fits
+from unisono.tasks._regions import Boxes, Data, gather_into, pack, packed_parts, shared_parts, unpack, volume
+from unisono.tasks.routes._about import About, ByLibrary, ByWorld, Side, fits, library_call
 
 
 class _Partial:
@@ -34,6 +37,31 @@ class _Partial:
         # every contribution to the others, MPI's best algorithm two elements to each for each element.
         given = moved - (others - 1) * self.size
         return given < 2 * self.size
+
+    def call(self, about: About, function: str, counts: list[int] | None = None, **options: Any) -> LibraryCollective:
+        """The library's, of the packed partial results; ``counts`` where ranks get parts."""
+        mpi, dtype = about.transport.mpi, about.dtype
+        parts = packed_parts(self.boxes) if self.whole else shared_parts(self.mine, self.boxes)
+        return library_call(
+            about,
+            function,
+            datatype=mpi._handleof(mpi._typedict[dtype.char]),
+            op=mpi._handleof(getattr(mpi, OPERATORS[self.operator])),
+            given=(parts, self.size * dtype.itemsize, counts or [self.size], []),
+            neutral=None if self.whole else np.full(1, self.neutral, dtype).tobytes(),
+            **options,
+        )
+
+    def to_all_or_one(self, about: About) -> LibraryCollective:
+        """A reduction to all ranks or to one, in the memory of what is given."""
+        got: Side = packed_parts(self.boxes), self.size * about.dtype.itemsize, [self.size], []
+        if about.operation.pattern == "allreduce":
+            return self.call(about, "allreduce", got=got, shared=True)
+        root = about.participants[0] if about.operation.root is None else about.operation.root
+        place = about.place_of(root)
+        if about.rank == root:
+            return self.call(about, "reduce", root=place, got=got, shared=True)
+        return self.call(about, "reduce", root=place)
 
     def pack(self, data: Data) -> Data:
         """Its own."""
@@ -63,8 +91,11 @@ class WorldReduction(ByWorld):
     def __init__(self, about: About, partial: _Partial) -> None:
         self._root = about.operation.root or 0
         pattern = about.operation.pattern
-        super().__init__(about, pattern, partial.size, about.dtype, op=partial.operator, root=self._root)
         self._partial, self._gets = partial, pattern == "allreduce" or about.rank == self._root
+        super().__init__(about, pattern, partial.size, about.dtype, op=partial.operator, root=self._root)
+
+    def call(self, about: About) -> LibraryCollective:
+        return self._partial.to_all_or_one(about)
 
     def begin(self, held: Held) -> Pending:
         packed, boxes = self._partial.pack(held.data), self._partial.boxes
@@ -83,23 +114,11 @@ class Reduction(ByLibrary):
         return None if partial is None else cls(about, partial)
 
     def __init__(self, about: About, partial: _Partial) -> None:
+        self._partial = partial
         super().__init__(about)
-        self._partial, self._everywhere = partial, about.operation.pattern == "allreduce"
-        root = about.operation.root
-        self._root = about.participants[0] if root is None else root
 
-    def begin(self, held: Held) -> Pending:
-        mpi, packed, boxes = self.mpi, self._partial.pack(held.data), self._partial.boxes
-        op = getattr(mpi, OPERATORS[self._partial.operator])
-        is_root = self.about.rank == self._root
-        if self._everywhere:
-            request = self.comm.Iallreduce(mpi.IN_PLACE, packed, op)
-        else:
-            given, got = (mpi.IN_PLACE, packed) if is_root else (packed, None)
-            request = self.comm.Ireduce(given, got, op, self.about.place_of(self._root))
-        gets = self._everywhere or is_root
-        finish = (lambda: unpack(held.data, boxes, packed, boxes)) if gets else nothing
-        return Pending(request.Test, finish, "library", (packed,))
+    def call(self, about: About) -> LibraryCollective:
+        return self._partial.to_all_or_one(about)
 
 
 def _shares(about: About) -> tuple[_Partial, list[int]] | None:
@@ -119,8 +138,13 @@ class WorldReduceScatter(ByWorld):
         return None if found is None or len(set(found[1])) > 1 else cls(about, *found)
 
     def __init__(self, about: About, partial: _Partial, counts: list[int]) -> None:
-        super().__init__(about, "reduce-scatter", counts[0], about.dtype, op=partial.operator)
         self._partial, self._shape, self._wanted = partial, (len(counts), counts[0]), about.received(about.rank)
+        super().__init__(about, "reduce-scatter", counts[0], about.dtype, op=partial.operator)
+
+    def call(self, about: About) -> LibraryCollective:
+        count = self._shape[1]
+        got: Side = packed_parts(self._wanted), count * about.dtype.itemsize, [count], []
+        return self._partial.call(about, "reduce-scatter-block", [count], got=got)
 
     def begin(self, held: Held) -> Pending:
         packed, wanted = self._partial.pack(held.data).reshape(self._shape), self._wanted
@@ -139,12 +163,10 @@ class ReduceScatter(ByLibrary):
         return None if found is None else cls(about, *found)
 
     def __init__(self, about: About, partial: _Partial, counts: list[int]) -> None:
+        self._partial, self._counts = partial, counts
         super().__init__(about)
-        self._partial, self._counts, self._wanted = partial, counts, about.received(about.rank)
 
-    def begin(self, held: Held) -> Pending:
-        packed, wanted = self._partial.pack(held.data), self._wanted
-        got = np.empty(volume(wanted), held.data.dtype)
-        op = getattr(self.mpi, OPERATORS[self._partial.operator])
-        request = self.comm.Ireduce_scatter(packed, got, self._counts, op)
-        return Pending(request.Test, lambda: unpack(held.data, wanted, got, wanted), "library", (packed, got))
+    def call(self, about: About) -> LibraryCollective:
+        wanted, itemsize = about.received(about.rank), about.dtype.itemsize
+        got: Side = packed_parts(wanted), volume(wanted) * itemsize, [volume(wanted)], []
+        return self._partial.call(about, "reduce-scatter", self._counts, got=got)

@@ -1,0 +1,176 @@
+//! Messages and collectives of the library that return at once, on memory that the caller keeps.
+
+use std::{
+    ffi::c_int,
+    ptr::{null, null_mut},
+};
+
+use crate::{
+    functions::Status,
+    library::{Comm, Datatype, Library, OpHandle, Outcome, check, int},
+};
+
+/// A message or a collective that has begun.
+#[must_use = "its memory is MPI's until it is over"]
+#[derive(Debug)]
+pub struct Begun(usize);
+
+/// Memory of one side of a collective: an address, and for each rank what it has there.
+#[derive(Clone, Copy, Debug)]
+pub struct Shares<'a> {
+    pub address: *mut u8,
+    /// Elements of each rank and where they begin, where ranks have different ones; else one count.
+    pub counts: &'a [c_int],
+    pub places: &'a [c_int],
+    /// The input is in the result's memory, as `MPI_IN_PLACE` has it.
+    pub in_place: bool,
+}
+
+impl Shares<'_> {
+    /// Where a rank has nothing.
+    pub const NONE: Self = Self { address: null_mut(), counts: &[], places: &[], in_place: false };
+
+    fn count(&self) -> c_int {
+        self.counts.first().copied().unwrap_or(0)
+    }
+}
+
+/// The functions of the library that make a collective.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Function {
+    Allgather,
+    Allgatherv,
+    Allreduce,
+    Alltoallv,
+    Broadcast,
+    Gatherv,
+    Reduce,
+    ReduceScatter,
+    /// Of equal parts.
+    ReduceScatterBlock,
+    Scatterv,
+}
+
+impl Function {
+    pub const ALL: [(&'static str, Self); 10] = [
+        ("allgather", Self::Allgather),
+        ("allgatherv", Self::Allgatherv),
+        ("allreduce", Self::Allreduce),
+        ("alltoallv", Self::Alltoallv),
+        ("broadcast", Self::Broadcast),
+        ("gatherv", Self::Gatherv),
+        ("reduce", Self::Reduce),
+        ("reduce-scatter", Self::ReduceScatter),
+        ("reduce-scatter-block", Self::ReduceScatterBlock),
+        ("scatterv", Self::Scatterv),
+    ];
+
+    /// Whether each rank has a count of its own in the input.
+    pub fn divides_input(self) -> bool {
+        matches!(self, Self::Alltoallv | Self::ReduceScatter | Self::Scatterv)
+    }
+
+    /// Whether each rank has a count of its own in the result.
+    pub fn divides_result(self) -> bool {
+        matches!(self, Self::Allgatherv | Self::Alltoallv | Self::Gatherv)
+    }
+}
+
+/// What all ranks of a collective know of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Collective {
+    pub function: Function,
+    pub comm: Comm,
+    pub datatype: Datatype,
+    /// 0 where nothing is combined.
+    pub op: OpHandle,
+    pub root: c_int,
+}
+
+impl Library {
+    /// Begins to send so many bytes.
+    ///
+    /// # Safety
+    /// The memory is there and does not change until the message is over.
+    pub unsafe fn begin_send(&self, from: *const u8, bytes: usize, to: u32, tag: c_int, comm: Comm) -> Outcome<Begun> {
+        let (bytes, to, byte) = (int(bytes)?, int(to)?, self.constants.byte);
+        let mut handle = 0;
+        // SAFETY: as the caller promises; one handle is written, of 32 or 64 bits; the word was 0 before.
+        check(unsafe { (self.functions.Isend)(from as usize, bytes, byte, to, tag, comm, &raw mut handle) })?;
+        Ok(Begun(handle))
+    }
+
+    /// Begins to receive so many bytes.
+    ///
+    /// # Safety
+    /// The memory is there, and nothing else reads or writes it, until the message is over.
+    pub unsafe fn begin_receive(
+        &self,
+        into: *mut u8,
+        bytes: usize,
+        from: u32,
+        tag: c_int,
+        comm: Comm,
+    ) -> Outcome<Begun> {
+        let (bytes, from, byte) = (int(bytes)?, int(from)?, self.constants.byte);
+        let mut handle = 0;
+        // SAFETY: as the caller promises; one handle is written, of 32 or 64 bits; the word was 0 before.
+        check(unsafe { (self.functions.Irecv)(into as usize, bytes, byte, from, tag, comm, &raw mut handle) })?;
+        Ok(Begun(handle))
+    }
+
+    /// Whether what has begun is over; once it is, it stays so.
+    pub fn is_over(&self, begun: &mut Begun) -> Outcome<bool> {
+        let (mut flag, mut status) = (0, Status::EMPTY);
+        // SAFETY: the request is one of this library that was not freed; there is room for a status.
+        check(unsafe { (self.functions.Test)(&raw mut begun.0, &raw mut flag, &raw mut status) })?;
+        Ok(flag != 0)
+    }
+
+    /// Begins a collective.
+    ///
+    /// # Safety
+    /// The memory of both sides holds what the counts and places of this rank's part say, with one row for each rank of the
+    /// communicator where the function divides the side. Until the collective is over, all of it, the counts and the places
+    /// stay, nothing changes the input, and nothing else reads or writes the result.
+    pub unsafe fn begin_collective(&self, c: &Collective, from: Shares<'_>, to: Shares<'_>) -> Outcome<Begun> {
+        let (f, t, op, root, comm) = (&self.functions, c.datatype, c.op, c.root, c.comm);
+        let input = if from.in_place { self.constants.in_place } else { from.address as usize };
+        let result = to.address as usize;
+        let (given, got) = (from.count(), to.count());
+        let list = |numbers: &[c_int]| if numbers.is_empty() { null() } else { numbers.as_ptr() };
+        let (sent, sent_at) = (list(from.counts), list(from.places));
+        let (received, received_at) = (list(to.counts), list(to.places));
+        let mut handle = 0;
+        let at = &raw mut handle;
+        check(match c.function {
+            // SAFETY: as the caller promises; one handle is written, of 32 or 64 bits; the word was 0 before.
+            Function::Allgather => unsafe { (f.Iallgather)(input, given, t, result, got, t, comm, at) },
+            // SAFETY: as above.
+            Function::Allgatherv => unsafe {
+                (f.Iallgatherv)(input, given, t, result, received, received_at, t, comm, at)
+            },
+            // SAFETY: as above.
+            Function::Allreduce => unsafe { (f.Iallreduce)(input, result, got, t, op, comm, at) },
+            // SAFETY: as above.
+            Function::Alltoallv => unsafe {
+                (f.Ialltoallv)(input, sent, sent_at, t, result, received, received_at, t, comm, at)
+            },
+            // SAFETY: as above.
+            Function::Broadcast => unsafe { (f.Ibcast)(result, got, t, root, comm, at) },
+            // SAFETY: as above.
+            Function::Gatherv => unsafe {
+                (f.Igatherv)(input, given, t, result, received, received_at, t, root, comm, at)
+            },
+            // SAFETY: as above.
+            Function::Reduce => unsafe { (f.Ireduce)(input, result, given, t, op, root, comm, at) },
+            // SAFETY: as above.
+            Function::ReduceScatter => unsafe { (f.Ireduce_scatter)(input, result, sent, t, op, comm, at) },
+            // SAFETY: as above.
+            Function::ReduceScatterBlock => unsafe { (f.Ireduce_scatter_block)(input, result, got, t, op, comm, at) },
+            // SAFETY: as above.
+            Function::Scatterv => unsafe { (f.Iscatterv)(input, sent, sent_at, t, result, got, t, root, comm, at) },
+        })?;
+        Ok(Begun(handle))
+    }
+}

@@ -1,0 +1,263 @@
+//! Parts of an array of up to three dimensions, and their places in packed memory.
+//!
+//! Elements of a part follow each other in the order of the array, and parts one after the other. What lies together in
+//! both memories is copied as one run.
+
+/// The half-open box of elements from the first to the second corner; a dimension that an array lacks is `[0, 1)`.
+pub type Corners = [[usize; 3]; 2];
+
+/// The extents of an array in elements, and the bytes of an element.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Layout {
+    pub shape: [usize; 3],
+    pub element_bytes: usize,
+}
+
+impl Layout {
+    /// All bytes of the array; none where memory has fewer.
+    pub fn bytes(&self) -> Option<usize> {
+        volume(self.shape)?.checked_mul(self.element_bytes)
+    }
+}
+
+/// Runs of one length, at even distances in two dimensions.
+#[derive(Clone, Debug)]
+struct Runs {
+    /// The first byte in the array and in packed memory.
+    array: usize,
+    packed: usize,
+    /// Repetitions, with the distances in the array and in packed memory.
+    outer: [(usize, usize, usize); 2],
+    run: usize,
+}
+
+/// Copies between an array and packed memory.
+#[derive(Clone, Default, Debug)]
+pub struct Parts {
+    rows: Vec<Runs>,
+    /// The bytes of the array and of packed memory that are touched end before these.
+    array_end: usize,
+    packed_end: usize,
+}
+
+impl Parts {
+    /// A whole region: its boxes one after the other. None where a box is not in the array.
+    pub fn of_region(layout: &Layout, boxes: impl Iterator<Item = Corners>) -> Option<Self> {
+        let (mut parts, mut at) = (Self::default(), 0);
+        for part in boxes {
+            parts.add(layout, &part, at, &part)?;
+            at += volume(extents(&part)?)?;
+        }
+        Some(parts)
+    }
+
+    /// Adds the part of a box that is packed from element `start` on. None where the part is not in the box, the box not in
+    /// the array, or memory has fewer bytes.
+    pub fn add(&mut self, layout: &Layout, part: &Corners, start: usize, packed: &Corners) -> Option<()> {
+        let ([low, high], [first, last]) = (part, packed);
+        let inside = (0..3).all(|d| first[d] <= low[d] && high[d] <= last[d] && last[d] <= layout.shape[d]);
+        let (extent, room, bytes) = (extents(part)?, extents(packed)?, layout.element_bytes);
+        let packed_end = start.checked_add(volume(room)?)?.checked_mul(bytes)?;
+        if !inside || layout.bytes()? > isize::MAX.cast_unsigned() || packed_end > isize::MAX.cast_unsigned() {
+            return None;
+        }
+        if volume(extent)? == 0 || bytes == 0 {
+            return Some(());
+        }
+        let strides = |shape: [usize; 3]| [shape[1] * shape[2] * bytes, shape[2] * bytes, bytes];
+        let (there, here) = (strides(layout.shape), strides(room));
+        let offset = |at: &[usize; 3], from: &[usize; 3], strides: [usize; 3]| -> usize {
+            (0..3).map(|d| (at[d] - from[d]) * strides[d]).sum()
+        };
+        let mut runs = Runs {
+            array: offset(low, &[0; 3], there),
+            packed: start * bytes + offset(low, first, here),
+            outer: [(extent[0], there[0], here[0]), (extent[1], there[1], here[1])],
+            run: extent[2] * bytes,
+        };
+        // What follows each other in both memories is one run.
+        for at in [1, 0] {
+            let (count, far, near) = runs.outer[at];
+            let inner = at == 1 || runs.outer[1].0 == 1;
+            if count == 1 || inner && far == runs.run && near == runs.run {
+                runs.run *= count;
+                runs.outer[at] = (1, 0, 0);
+            }
+        }
+        let length = |strides: fn(&(usize, usize, usize)) -> usize| -> usize {
+            runs.outer.iter().map(|row| (row.0 - 1) * strides(row)).sum::<usize>() + runs.run
+        };
+        self.array_end = self.array_end.max(runs.array + length(|row| row.1));
+        self.packed_end = self.packed_end.max(runs.packed + length(|row| row.2));
+        self.rows.push(runs);
+        Some(())
+    }
+
+    /// The bytes of packed memory that the parts need.
+    pub fn packed_bytes(&self) -> usize {
+        self.packed_end
+    }
+
+    /// The bytes of the array that the parts need.
+    pub fn array_bytes(&self) -> usize {
+        self.array_end
+    }
+
+    /// The first byte of the array, and the number of bytes, where the parts are one run that fills packed memory.
+    pub fn in_place(&self) -> Option<(usize, usize)> {
+        match &self.rows[..] {
+            [one] if one.run == self.packed_end => Some((one.array, one.run)),
+            _ => None,
+        }
+    }
+
+    /// Copies the parts from an array to packed memory.
+    ///
+    /// # Safety
+    /// The addresses hold [`Self::array_bytes`] and [`Self::packed_bytes`] bytes, which do not overlap and which nothing else
+    /// writes meanwhile; nothing else reads the packed ones.
+    pub unsafe fn pack(&self, array: *const u8, packed: *mut u8) {
+        for row in &self.rows {
+            // SAFETY: `add` counted the bytes of the row in both ends, which the caller promises.
+            unsafe { row.copy(array.wrapping_add(row.array), packed.wrapping_add(row.packed), |o| (o.1, o.2)) }
+        }
+    }
+
+    /// Copies the parts from packed memory to an array.
+    ///
+    /// # Safety
+    /// As for [`Self::pack`], with the array as the memory that is written.
+    pub unsafe fn unpack(&self, array: *mut u8, packed: *const u8) {
+        for row in &self.rows {
+            // SAFETY: as above.
+            unsafe { row.copy(packed.wrapping_add(row.packed), array.wrapping_add(row.array), |o| (o.2, o.1)) }
+        }
+    }
+}
+
+impl Runs {
+    /// Copies all runs between two memories; `steps` are the distances in both of a dimension.
+    ///
+    /// # Safety
+    /// Every run lies in the memory of both addresses, which do not overlap.
+    unsafe fn copy(&self, from: *const u8, to: *mut u8, steps: fn(&(usize, usize, usize)) -> (usize, usize)) {
+        let [(planes, ..), (lines, ..)] = self.outer;
+        let [(far, near), (from_step, to_step)] = self.outer.each_ref().map(steps);
+        for plane in 0..planes {
+            let (from, to) = (from.wrapping_add(plane * far), to.wrapping_add(plane * near));
+            for line in 0..lines {
+                let (from, to) = (from.wrapping_add(line * from_step), to.wrapping_add(line * to_step));
+                match self.run {
+                    // SAFETY: as the caller promises; a length that the compiler knows is one move.
+                    8 => unsafe { std::ptr::copy_nonoverlapping(from, to, 8) },
+                    // SAFETY: as above.
+                    4 => unsafe { std::ptr::copy_nonoverlapping(from, to, 4) },
+                    // SAFETY: as above.
+                    run => unsafe { std::ptr::copy_nonoverlapping(from, to, run) },
+                }
+            }
+        }
+    }
+}
+
+fn extents([low, high]: &Corners) -> Option<[usize; 3]> {
+    let mut extent = [0; 3];
+    for d in 0..3 {
+        extent[d] = high[d].checked_sub(low[d])?;
+    }
+    Some(extent)
+}
+
+fn volume(extent: [usize; 3]) -> Option<usize> {
+    extent[0].checked_mul(extent[1])?.checked_mul(extent[2])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every box of small arrays, packed within every box around it, against a loop over elements.
+    #[test]
+    fn parts_are_those_of_a_loop_over_elements() {
+        for shape in [[4, 3, 2], [5, 3, 1], [7, 1, 1], [2, 1, 3]] {
+            for element_bytes in [1, 3, 4, 8] {
+                let layout = Layout { shape, element_bytes };
+                let bytes = layout.bytes().unwrap();
+                let array: Vec<u8> = (0..bytes).map(|at| (at * 7 % 251) as u8).collect();
+                for outer in boxes([[0; 3], shape]) {
+                    for part in boxes(outer) {
+                        compare(&layout, &array, &part, &outer);
+                    }
+                }
+            }
+        }
+    }
+
+    fn boxes([first, last]: Corners) -> Vec<Corners> {
+        let mut all = vec![[first, last]];
+        for d in 0..3 {
+            let cut = |b: &Corners| {
+                let mut made = Vec::new();
+                for low in first[d]..last[d] {
+                    for high in low + 1..=last[d] {
+                        let mut next = *b;
+                        (next[0][d], next[1][d]) = (low, high);
+                        made.push(next);
+                    }
+                }
+                made
+            };
+            all = all.iter().flat_map(cut).collect();
+        }
+        all
+    }
+
+    fn compare(layout: &Layout, array: &[u8], part: &Corners, outer: &Corners) {
+        let (start, bytes, room) = (2, layout.element_bytes, extents(outer).unwrap());
+        let mut parts = Parts::default();
+        parts.add(layout, part, start, outer).unwrap();
+        let mut expected = vec![255; (start + volume(room).unwrap()) * bytes];
+        let mut there = vec![255; array.len()];
+        for x in part[0][0]..part[1][0] {
+            for y in part[0][1]..part[1][1] {
+                for z in part[0][2]..part[1][2] {
+                    let at = ((x * layout.shape[1] + y) * layout.shape[2] + z) * bytes;
+                    let (i, j, k) = (x - outer[0][0], y - outer[0][1], z - outer[0][2]);
+                    let to = (start + (i * room[1] + j) * room[2] + k) * bytes;
+                    expected[to..to + bytes].copy_from_slice(&array[at..at + bytes]);
+                    there[at..at + bytes].copy_from_slice(&array[at..at + bytes]);
+                }
+            }
+        }
+        let mut packed = vec![255; expected.len()];
+        assert!(parts.packed_bytes() <= packed.len() && parts.array_bytes() <= array.len());
+        // SAFETY: both memories have the bytes that the parts need, as just seen.
+        unsafe { parts.pack(array.as_ptr(), packed.as_mut_ptr()) };
+        assert_eq!(packed, expected, "{layout:?} {part:?} {outer:?}");
+        let mut back = vec![255; array.len()];
+        // SAFETY: as above.
+        unsafe { parts.unpack(back.as_mut_ptr(), packed.as_ptr()) };
+        assert_eq!(back, there, "{layout:?} {part:?} {outer:?}");
+    }
+
+    #[test]
+    fn a_region_that_lies_together_needs_no_packing() {
+        let layout = Layout { shape: [6, 4, 1], element_bytes: 8 };
+        let of = |boxes: &[Corners]| Parts::of_region(&layout, boxes.iter().copied()).unwrap().in_place();
+        assert_eq!(of(&[[[1, 0, 0], [3, 4, 1]]]), Some((32, 64)));
+        assert_eq!(of(&[[[2, 1, 0], [3, 3, 1]]]), Some((72, 16)));
+        assert_eq!(of(&[[[1, 0, 0], [3, 3, 1]]]), None);
+        assert_eq!(of(&[[[0, 0, 0], [1, 4, 1]], [[2, 0, 0], [3, 4, 1]]]), None);
+    }
+
+    #[test]
+    fn what_is_not_in_the_array_is_refused() {
+        let layout = Layout { shape: [6, 1, 1], element_bytes: 8 };
+        let add = |part: Corners, outer: Corners| Parts::default().add(&layout, &part, 0, &outer);
+        assert!(add([[0, 0, 0], [7, 1, 1]], [[0, 0, 0], [7, 1, 1]]).is_none());
+        assert!(add([[0, 0, 0], [3, 1, 1]], [[1, 0, 0], [3, 1, 1]]).is_none());
+        assert!(add([[3, 0, 0], [2, 1, 1]], [[0, 0, 0], [6, 1, 1]]).is_none());
+        let huge = Layout { shape: [usize::MAX, 2, 1], element_bytes: 1 };
+        assert!(Parts::default().add(&huge, &[[0; 3], [1; 3]], 0, &[[0; 3], [1; 3]]).is_none());
+    }
+}

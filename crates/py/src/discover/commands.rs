@@ -1,0 +1,66 @@
+//! This rank's commands, as the engine has them and as Python sees them.
+
+use pyo3::{
+    intern,
+    prelude::*,
+    types::{PyString, PyTuple},
+};
+use unisono_discover::{Action, Command, Waits};
+
+use super::Discovery;
+
+impl Discovery {
+    /// This rank's commands since last time, each with the name of the schedule of its messages; see
+    /// `Discovery.commands` of Python.
+    pub fn take(&mut self, py: Python<'_>, prove: bool) -> PyResult<Vec<(Command, Option<Py<PyString>>)>> {
+        self.take_repeated(py)?;
+        let (reads, commands) = (self.engine.take_reads(), self.engine.take_commands());
+        let named = |command: Command| {
+            let name = match &command.action {
+                Action::Push { buffer, read, .. } | Action::AwaitPush { buffer, read, .. } if prove => {
+                    self.proved(py, &reads[*read as usize], *buffer)?
+                }
+                _ => None,
+            };
+            Ok((command, name))
+        };
+        commands.into_iter().map(named).collect()
+    }
+
+    /// A command as a tuple.
+    pub fn tuple<'py>(
+        &mut self,
+        py: Python<'py>,
+        command: &Command,
+        name: Option<&Py<PyString>>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let (id, task, waits) = (command.id.0, command.task.0, waits_of(&command.waits));
+        match &command.action {
+            Action::Push { buffer, to, region, .. } => {
+                let region = self.region(py, region, *buffer)?;
+                (intern!(py, "push"), id, task, waits, buffer.0, to, region, name).into_pyobject(py)
+            }
+            Action::AwaitPush { buffer, from, .. } => {
+                let rows: PyResult<Vec<_>> =
+                    from.iter().map(|(rank, region)| Ok((*rank, self.region(py, region, *buffer)?))).collect();
+                let rows = PyTuple::new(py, rows?)?;
+                (intern!(py, "await"), id, task, waits, buffer.0, rows, name).into_pyobject(py)
+            }
+            Action::Collective { buffer, group, operation, given, received } => {
+                let (given, received) = (self.region(py, given, *buffer)?, self.region(py, received, *buffer)?);
+                let operation = self.operation(py, operation, *buffer)?;
+                let kind = intern!(py, "collective");
+                (kind, id, task, waits, buffer.0, group, operation, given, received).into_pyobject(py)
+            }
+            Action::Execute { chunk } => {
+                let dims = self.engine.range_dims(command.task);
+                let (low, high) = self.chunk(py, chunk, dims)?;
+                (intern!(py, "execute"), id, task, waits, low, high).into_pyobject(py)
+            }
+        }
+    }
+}
+
+fn waits_of(waits: &Waits) -> (Vec<u32>, Option<u32>) {
+    (waits.on.iter().map(|id| id.0).collect(), waits.all_until.map(|id| id.0))
+}

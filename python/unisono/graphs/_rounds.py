@@ -1,0 +1,64 @@
+"""Rounds of a loop that are alike, kept once with their number."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+#: Fewer rounds than these are kept as they are.
+LEAST = 3
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """Rounds of ``period`` rows each, ``count`` of them, from row ``first`` on."""
+
+    first: int
+    period: int
+    count: int
+
+    @property
+    def end(self) -> int:
+        """The row behind the first round."""
+        return self.first + self.period
+
+    @property
+    def last(self) -> int:
+        """The row behind the last round."""
+        return self.first + self.period * self.count
+
+    def kept(self, row: int) -> bool:
+        """Whether a row is not in a later round."""
+        return not self.end <= row < self.last
+
+    def place(self, row: int) -> int:
+        """The row of the first round that is like a row."""
+        return row if self.kept(row) else self.first + (row - self.first) % self.period
+
+
+def rounds(rows: Sequence[Hashable]) -> list[Rounds]:
+    """Loops in a list, from its beginning on: those that repeat most rows, and of these the shortest rounds."""
+    found, at = [], 0
+    while at < len(rows):
+        best = max((_from(rows, at, period) for period in _periods(rows, at)), key=_saved, default=None)
+        if best is None or best.count < LEAST:
+            at += 1
+        else:
+            found.append(best)
+            at = best.last
+    return found
+
+
+def _periods(rows: Sequence[Hashable], at: int) -> list[int]:
+    """The distances at which a row comes again, where the rest has room for enough rounds."""
+    most = (len(rows) - at) // LEAST
+    return [period for period in range(1, most + 1) if rows[at + period] == rows[at]]
+
+
+def _from(rows: Sequence[Hashable], at: int, period: int) -> Rounds:
+    end = at + period
+    while end < len(rows) and rows[end] == rows[end - period]:
+        end += 1
+    return Rounds(at, period, (end - at) // period)
+
+
+def _saved(found: Rounds) -> tuple[int, int]:
+    return found.last - found.end if found.count >= LEAST else 0, -found.period

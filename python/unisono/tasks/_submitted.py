@@ -1,0 +1,70 @@
+"""Tasks and fetches as a program submits them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from unisono._core import Discovery, InputError, Mapper
+from unisono.tasks._arrays import Access, sizes_of
+from unisono.tasks._mappers import one_to_one
+
+
+@dataclass(eq=False, slots=True)
+class Task:
+    """A task as it was submitted; a loop submits the same one again."""
+
+    name: str
+    kernel: Callable[..., Any]
+    sizes: tuple[int, ...]
+    accesses: tuple[tuple[int, str, Mapper], ...]
+    operator: str
+    #: The offset, the granularity and the split of the range.
+    options: tuple[Any, Any, str]
+    #: Where the kernel runs, and whether it gets the offsets of its views.
+    on: str
+    offsets: bool
+    #: The arrays that it reduces, by number.
+    reduced: tuple[int, ...]
+    #: Its number where it was submitted first.
+    first: int = -1
+    #: Runs the kernel on views of the host's memory.
+    run: Callable[[], None] | None = None
+
+    def submit(self, to: Discovery) -> int:
+        """Hands the task to a discovery."""
+        return to.task(self.name, self.sizes, self.accesses, *self.options)
+
+
+class Fetch(NamedTuple):
+    """Contents of a whole array, given to every rank."""
+
+    name: str
+    number: int
+    shape: tuple[int, ...]
+
+    def submit(self, to: Discovery) -> int:
+        """Hands the fetch to a discovery."""
+        return to.fence(f"fetch of {self.name}", self.number, [0] * len(self.shape), self.shape)
+
+
+def check_range(
+    name: str, sizes: tuple[int, ...], offset: int | Sequence[int] | None, accesses: Sequence[Access]
+) -> None:
+    """Refuses a range that goes beyond an array that it accesses point by point: the rest would do nothing.
+
+    Raises:
+        InputError: there is such an array.
+
+    """
+    starts = sizes_of(f"task '{name}': offset", 0 if offset is None else offset)
+    for access in accesses:
+        array = access.array
+        if access.mapper != one_to_one:
+            continue
+        for at, (size, extent) in enumerate(zip(sizes, array.shape, strict=False)):
+            end = size + (starts[at] if at < len(starts) else 0)
+            if end > extent:
+                raise InputError(
+                    f"task '{name}': its range ends at {end} in dimension {at}, and array '{array.name}', accessed "
+                    f"one to one, has {extent} there"
+                )
