@@ -4,7 +4,15 @@
 //! then joins by one `MPI_Allgather` on it, as part of its first call that a plan may serve: no communicator is made, and
 //! no rank is waited for but those of the call.
 
-use std::{collections::BTreeMap, ffi::c_int, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    ffi::c_int,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc,
+        atomic::{AtomicI32, Ordering},
+    },
+};
 
 use unisono_collective::Kind;
 use unisono_schedule::plan_file::PlanFile;
@@ -13,6 +21,7 @@ use crate::{
     library::{Comm, Library, Outcome},
     planned::{Planned, Rows},
     route::{Peer, Route, Tags},
+    watch::{Notes, Watch},
 };
 
 /// What all ranks of the program found when they compared their plans.
@@ -48,6 +57,10 @@ pub struct Home {
     nodes: Vec<c_int>,
     /// By kind: whether the library refuses an input that is the output.
     refuses_aliases: Vec<bool>,
+    /// Where no row depends on the length of a call, there are none.
+    notes: Option<Arc<Notes>>,
+    /// The communicators that joined.
+    joined: AtomicI32,
 }
 
 impl Home {
@@ -89,7 +102,10 @@ impl Home {
             Some(_) => refused_aliases(library)?,
             None => Vec::new(),
         };
-        Ok(Self { comm, plan, agreement, wanted, tags: Tags::new(library.largest_tag()), nodes, refuses_aliases })
+        let varies = plan.as_ref().is_some_and(|plan| varies(plan, library.size(comm).unwrap_or(0)));
+        let notes = if varies { Notes::open(library, comm)?.map(Arc::new) } else { None };
+        let (tags, joined) = (Tags::new(library.largest_tag()), AtomicI32::new(0));
+        Ok(Self { comm, plan, agreement, wanted, tags, nodes, refuses_aliases, notes, joined })
     }
 
     pub fn agreement(&self) -> Agreement {
@@ -123,20 +139,26 @@ impl Home {
         if at.iter().any(|&rank| rank < 0) {
             return Ok(Joined::Unplanned);
         }
-        // One rank proves for all: they have the same plan.
-        let proven = rank > 0 || plan.prove_rows(Some(ranks)).is_ok();
         let per_node = self.per_node(&at);
-        let rows = if proven { Rows::new(plan, ranks, rank, per_node) } else { None };
-        let lease = rows.as_ref().and_then(|(_, tags)| self.tags.lease(*tags));
-        let mine = lease.as_ref().map_or(REFUSED, |lease| lease.first());
+        // One rank proves for all: they have the same plan.
+        let prepared = unless_it_panics(|| {
+            let proven = rank > 0 || plan.prove_rows(Some(ranks)).is_ok();
+            let (rows, tags) = if proven { Rows::new(plan, ranks, rank, per_node) } else { None }?;
+            Some((rows, self.tags.lease(tags)?))
+        });
+        let tag = prepared.as_ref().map_or(REFUSED, |(_, lease)| lease.first());
+        // Numbers may come again after 2^32 communicators.
+        let mine = [tag, self.joined.fetch_add(1, Ordering::Relaxed)];
         let all = if ranks > 1 { library.all_numbers(mine, comm, ranks)? } else { vec![mine] };
-        let (Some((rows, _)), Some(lease)) = (rows, lease) else { return Ok(Joined::Refused) };
-        if all.contains(&REFUSED) {
+        let Some((rows, lease)) = prepared.filter(|_| all.iter().all(|[tag, _]| *tag != REFUSED)) else {
             return Ok(Joined::Refused);
-        }
-        let peers = at.iter().zip(all).map(|(&rank, tag)| Peer { rank, tag }).collect();
+        };
+        let serial = all.first().map_or(0, |[_, serial]| *serial);
+        let peers = at.iter().zip(all).map(|(&rank, [tag, _])| Peer { rank, tag }).collect();
         let route = Route::over(self.comm, lease, peers);
-        Ok(Joined::Planned(Box::new(Planned::new(route, rows, rank))))
+        let watched = self.notes.as_ref().filter(|_| ranks > 1 && varies(plan, ranks));
+        let watch = watched.map(|notes| Watch::new(Arc::clone(notes), at.into_boxed_slice(), serial));
+        Ok(Joined::Planned(Box::new(Planned::new(route, rows, rank).watched(watch))))
     }
 
     /// The most of these ranks that share a node; none where no row depends on it.
@@ -149,6 +171,21 @@ impl Home {
     }
 }
 
+/// None where the work panics too: a rank that went another way than the others would leave them waiting.
+fn unless_it_panics<T>(work: impl FnOnce() -> Option<T>) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(work)).ok().flatten()
+}
+
+/// Whether calls of one collective on up to so many ranks may be served in several ways, by their lengths.
+fn varies(plan: &PlanFile, most: u32) -> bool {
+    let rows = plan.table().rows().iter().enumerate();
+    let mut rows = rows.filter(|(_, row)| row.kind != Kind::Barrier && row.ranks > 1 && row.ranks <= most);
+    rows.any(|(number, row)| {
+        let of_some = plan.schedule(number).is_some_and(|schedule| !plan.facts(schedule).serves(1));
+        row.first_bytes > 0 || row.last_bytes < u64::MAX || of_some
+    })
+}
+
 /// By kind: whether the library refuses an input that is the output.
 fn refused_aliases(library: &Library) -> Outcome<Vec<bool>> {
     let c = &library.constants;
@@ -159,4 +196,15 @@ fn refused_aliases(library: &Library) -> Outcome<Vec<bool>> {
     let found = library.without_handler(c.comm_world, || library.without_handler(c.comm_self, try_all))??;
     library.free(alone)?;
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_a_refusal() {
+        assert_eq!(unless_it_panics(|| Some(1)), Some(1));
+        assert_eq!(unless_it_panics(|| -> Option<u8> { panic!("a fault in a proof") }), None);
+    }
 }

@@ -15,7 +15,9 @@ mod library;
 mod planned;
 mod port;
 mod route;
+mod shared;
 mod symbols;
+mod watch;
 
 pub use abi::{Abi, Constants, Element, Number, Op};
 pub use call::{Call, Reduction};

@@ -11,6 +11,7 @@ use crate::{
     library::{Comm, Failed, Library, Outcome},
     port::{Port, Request},
     route::Route,
+    watch::Watch,
 };
 
 struct Entry {
@@ -69,6 +70,7 @@ pub struct Planned {
     spare: Vec<u128>,
     running: Option<Running>,
     moves: u64,
+    watch: Option<Watch>,
 }
 
 /// Calls beyond are the library's own: a message's length is an `int`.
@@ -95,7 +97,21 @@ impl Planned {
         let numbers = rows.entries.iter().map(Vec::len).sum();
         let executors = (0..numbers).map(|_| [BTreeMap::new(), BTreeMap::new()]).collect();
         let (scratch, spare) = (Vec::new(), Vec::new());
-        Self { rows: Arc::new(rows), route, rank, executors, scratch, spare, running: None, moves: 0 }
+        Self { rows: Arc::new(rows), route, rank, executors, scratch, spare, running: None, moves: 0, watch: None }
+    }
+
+    /// Finds ranks that make one call with different lengths, which [`Planned::note`] then needs to be told of every call.
+    pub fn watched(mut self, watch: Option<Watch>) -> Self {
+        self.watch = watch;
+        self
+    }
+
+    /// Notes that this rank makes a collective call on the communicator, whoever serves it; all its ranks make the same.
+    #[inline]
+    pub fn note(&mut self, call: Option<&Call>) {
+        if let Some(watch) = &mut self.watch {
+            watch.note(call);
+        }
     }
 
     pub fn rows(&self) -> &Arc<Rows> {
@@ -212,7 +228,8 @@ impl Planned {
         let executor = self.executors[number][usize::from(call.in_place)].get_mut(&own);
         let scratch = self.scratch.as_mut_ptr().cast();
         let ranks = self.rows.ranks;
-        let port = Port { library, route: &self.route, call, scratch, spare: &mut self.spare, ranks, shift };
+        let (spare, watch) = (&mut self.spare, self.watch.as_mut());
+        let port = Port { library, route: &self.route, call, scratch, spare, ranks, shift, watch };
         (executor.expect("`prepare` made it"), port)
     }
 }

@@ -137,7 +137,9 @@ impl Arguments {
                     // The whole vector lies where the result goes, and of a gathered one this rank's piece.
                     let piece = if self.kind == Kind::Allgather { me } else { 0 };
                     let count = usize::try_from(self.recv_count).ok().and_then(|count| count.checked_mul(piece));
-                    let Some(offset) = count else { return Ok(None) };
+                    let Some(offset) = count.filter(|_| c.handle(self.recv_type) != c.type_null) else {
+                        return Ok(None);
+                    };
                     let extent = if offset == 0 { 0 } else { library.extent(c.handle(self.recv_type))? };
                     let address = self.recv.wrapping_add(offset.wrapping_mul(extent));
                     memory(address, self.recv_count, pieces_in, self.recv_type)?

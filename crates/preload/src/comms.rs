@@ -75,7 +75,8 @@ fn learn(library: &Library, home: Option<&Home>, comm: Comm) -> Outcome<Arc<Know
     let planned = match joined {
         Joined::Planned(planned) => Some(Mutex::new(Served { planned: *planned, buffers: Buffers::default() })),
         Joined::Refused => {
-            complain(ranks, rank);
+            // Another rank has no proof to fail, and goes on.
+            guarded(|| complain(ranks, rank), ());
             None
         }
         Joined::Unplanned => None,

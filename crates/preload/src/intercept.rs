@@ -131,9 +131,9 @@ fn planned(
     let comm = library.constants.handle(arguments.comm);
     let Some(mut served) = known.serve() else { return Ok(None) };
     // What cannot be described, such as a datatype that is none, is the library's to refuse.
-    let Ok(Some(described)) = arguments.describe(library, Some(home.comm()), known.ranks, known.rank) else {
-        return Ok(None);
-    };
+    let described = arguments.describe(library, Some(home.comm()), known.ranks, known.rank);
+    served.planned.note(described.as_ref().ok().and_then(Option::as_ref).map(|described| &described.call));
+    let Ok(Some(described)) = described else { return Ok(None) };
     let Some(entry) = served.planned.rows().find(&described.call) else { return Ok(None) };
     if !described.fits(known.ranks) {
         return Ok(None);
