@@ -19,9 +19,10 @@ use unisono_schedule::plan_file::PlanFile;
 
 use crate::{
     library::{Comm, Library, Outcome},
-    planned::{Planned, Rows},
-    route::{Peer, Route, Tags},
-    watch::{Notes, Watch},
+    planned::Planned,
+    route::{Lease, Peer, Route, Tags},
+    rows::Rows,
+    watch::{Calls, Notes, Watch},
 };
 
 /// What all ranks of the program found when they compared their plans.
@@ -40,7 +41,12 @@ pub enum Joined {
     Unplanned,
     /// A program of the plan failed its proof or cannot be decoded, or there are no tags left.
     Refused,
-    Planned(Box<Planned>),
+    Planned {
+        /// For calls that return when they are complete.
+        planned: Box<Planned>,
+        /// For calls that are only begun; none where the library does not carry them on.
+        begun: Option<Box<Planned>>,
+    },
 }
 
 /// What a rank says instead of its first tag.
@@ -59,6 +65,8 @@ pub struct Home {
     refuses_aliases: Vec<bool>,
     /// Where no row depends on the length of a call, there are none.
     notes: Option<Arc<Notes>>,
+    /// Calls may be begun and completed later.
+    begins: bool,
     /// The communicators that joined.
     joined: AtomicI32,
 }
@@ -105,7 +113,13 @@ impl Home {
         let varies = plan.as_ref().is_some_and(|plan| varies(plan, library.size(comm).unwrap_or(0)));
         let notes = if varies { Notes::open(library, comm)?.map(Arc::new) } else { None };
         let (tags, joined) = (Tags::new(library.largest_tag()), AtomicI32::new(0));
-        Ok(Self { comm, plan, agreement, wanted, tags, nodes, refuses_aliases, notes, joined })
+        Ok(Self { comm, plan, agreement, wanted, tags, nodes, refuses_aliases, notes, begins: false, joined })
+    }
+
+    /// Whether calls of communicators that join may be begun and completed later: the same on all ranks.
+    pub fn beginning(mut self, begins: bool) -> Self {
+        self.begins = begins;
+        self
     }
 
     pub fn agreement(&self) -> Agreement {
@@ -144,21 +158,28 @@ impl Home {
         let prepared = unless_it_panics(|| {
             let proven = rank > 0 || plan.prove_rows(Some(ranks)).is_ok();
             let (rows, tags) = if proven { Rows::new(plan, ranks, rank, per_node) } else { None }?;
-            Some((rows, self.tags.lease(tags)?))
+            let begun = if self.begins && library.has_progress_hook() { self.tags.lease(tags) } else { None };
+            Some((rows, self.tags.lease(tags)?, begun))
         });
-        let tag = prepared.as_ref().map_or(REFUSED, |(_, lease)| lease.first());
+        let first = |lease: Option<&Lease>| lease.map_or(REFUSED, Lease::first);
+        let tag = first(prepared.as_ref().map(|(_, lease, _)| lease));
+        let begun = first(prepared.as_ref().and_then(|(_, _, begun)| begun.as_ref()));
         // Numbers may come again after 2^32 communicators.
-        let mine = [tag, self.joined.fetch_add(1, Ordering::Relaxed)];
+        let mine = [tag, begun, self.joined.fetch_add(1, Ordering::Relaxed)];
         let all = if ranks > 1 { library.all_numbers(mine, comm, ranks)? } else { vec![mine] };
-        let Some((rows, lease)) = prepared.filter(|_| all.iter().all(|[tag, _]| *tag != REFUSED)) else {
-            return Ok(Joined::Refused);
+        let given = |number: usize| all.iter().all(|numbers| numbers[number] != REFUSED);
+        let Some((rows, lease, begun)) = prepared.filter(|_| given(0)) else { return Ok(Joined::Refused) };
+        let route = |lease: Lease, number: usize| {
+            let peers = at.iter().zip(&all).map(|(&rank, numbers)| Peer { rank, tag: numbers[number] });
+            Route::over(self.comm, lease, peers.collect())
         };
-        let serial = all.first().map_or(0, |[_, serial]| *serial);
-        let peers = at.iter().zip(all).map(|(&rank, [tag, _])| Peer { rank, tag }).collect();
-        let route = Route::over(self.comm, lease, peers);
+        let planned = Planned::new(route(lease, 0), rows, rank);
+        let begun = begun.filter(|_| given(1)).map(|lease| planned.beside(route(lease, 1)));
         let watched = self.notes.as_ref().filter(|_| ranks > 1 && varies(plan, ranks));
-        let watch = watched.map(|notes| Watch::new(Arc::clone(notes), at.into_boxed_slice(), serial));
-        Ok(Joined::Planned(Box::new(Planned::new(route, rows, rank).watched(watch))))
+        let serial = all.first().map_or(0, |numbers| numbers[2]);
+        let watch = |of: Calls| Some(Watch::new(Arc::clone(watched?), at.as_slice().into(), serial, of));
+        let begun = begun.map(|begun| Box::new(begun.watched(watch(Calls::Begun))));
+        Ok(Joined::Planned { planned: Box::new(planned.watched(watch(Calls::Blocking))), begun })
     }
 
     /// The most of these ranks that share a node; none where no row depends on it.

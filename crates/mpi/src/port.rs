@@ -36,6 +36,8 @@ pub struct Port<'a> {
     pub shift: u32,
     /// Finds ranks that gave this call another length.
     pub watch: Option<&'a mut Watch>,
+    /// Whether the library calls this while it makes progress, and must not be made to.
+    pub inside: bool,
 }
 
 impl Port<'_> {
@@ -102,6 +104,9 @@ impl Transport for Port<'_> {
 
     #[inline]
     fn test(&mut self, request: &mut Request) -> Outcome<bool> {
+        if self.inside && !self.library.may_have_ended(request.handle) {
+            return Ok(false);
+        }
         let (mut flag, mut status) = (0, Status::EMPTY);
         // SAFETY: the request is one of this run's, and there is room for a status.
         check(unsafe { (self.library.functions.Test)(&raw mut request.handle, &raw mut flag, &raw mut status) })?;

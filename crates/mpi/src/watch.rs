@@ -54,8 +54,8 @@ struct Name(u64);
 
 impl Name {
     /// A communicator is named by its first rank and the number that this rank gave it.
-    fn new(first: c_int, serial: c_int, call: u64) -> Self {
-        let words = [first.cast_unsigned().into(), serial.cast_unsigned().into(), call];
+    fn new(first: c_int, serial: c_int, of: Calls, call: u64) -> Self {
+        let words = [first.cast_unsigned().into(), serial.cast_unsigned().into(), of as u64, call];
         // Multiplication by an odd number and a shift lose nothing; names of different calls are equal by chance only.
         let mix = |h: u64, word: u64| {
             let x = (h ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -131,6 +131,14 @@ impl Notes {
     }
 }
 
+/// The two sequences of calls on a communicator: each has one order on all its ranks.
+#[derive(Clone, Copy)]
+pub enum Calls {
+    Blocking,
+    /// Completed later.
+    Begun,
+}
+
 /// The calls of one communicator, as its ranks note them.
 pub struct Watch {
     notes: Arc<Notes>,
@@ -138,8 +146,11 @@ pub struct Watch {
     peers: Box<[c_int]>,
     first: c_int,
     serial: c_int,
+    of: Calls,
     /// Collective calls on the communicator until now, which is the same number on all its ranks.
     calls: u64,
+    /// The number of the call that waits, which is the latest one, or was begun earlier.
+    current: u64,
     waiting: Waiting,
 }
 
@@ -152,23 +163,31 @@ struct Waiting {
 
 impl Watch {
     /// `serial` is the number that the first rank gave the communicator.
-    pub fn new(notes: Arc<Notes>, peers: Box<[c_int]>, serial: c_int) -> Self {
+    pub fn new(notes: Arc<Notes>, peers: Box<[c_int]>, serial: c_int, of: Calls) -> Self {
         let first = peers.first().copied().unwrap_or(0);
-        Self { notes, peers, first, serial, calls: 0, waiting: Waiting::default() }
+        Self { notes, peers, first, serial, of, calls: 0, current: 0, waiting: Waiting::default() }
     }
 
-    /// Counts a collective call, of which every rank makes the same number, and notes its length, if it is known.
+    /// Counts a collective call, of which every rank makes the same number, and notes its length, if it is known. Returns
+    /// its number.
     #[inline]
-    pub fn note(&mut self, call: Option<&Call>) {
+    pub fn note(&mut self, call: Option<&Call>) -> u64 {
         self.calls += 1;
-        self.waiting = Waiting::default();
         if let Some(call) = call {
-            self.notes.note(self.name(), size_of_call(call.kind, call.bytes()));
+            self.notes.note(self.name(self.calls), size_of_call(call.kind, call.bytes()));
         }
+        self.calls
     }
 
-    fn name(&self) -> Name {
-        Name::new(self.first, self.serial, self.calls)
+    /// The call that is under way from now on.
+    #[inline]
+    pub fn wait_for(&mut self, number: u64) {
+        self.current = number;
+        self.waiting = Waiting::default();
+    }
+
+    fn name(&self, number: u64) -> Name {
+        Name::new(self.first, self.serial, self.of, number)
     }
 
     /// Whether some rank is known to have made the call under way with another length; asked again and again while it
@@ -186,7 +205,7 @@ impl Watch {
             return false;
         }
         self.waiting.since = Some(now);
-        let (name, own) = (self.name(), size_of_call(call.kind, call.bytes()));
+        let (name, own) = (self.name(self.current), size_of_call(call.kind, call.bytes()));
         let differs = |size: u64| size != own && size & 0xf == own & 0xf;
         let ranks = self.peers.iter().filter_map(|&rank| usize::try_from(rank).ok());
         ranks.filter_map(|rank| self.notes.noted(rank, name)).any(differs)
@@ -218,7 +237,12 @@ mod tests {
     }
 
     fn watch(notes: &Arc<Notes>, serial: c_int) -> Watch {
-        Watch::new(Arc::clone(notes), Box::new([0, 1, 2]), serial)
+        Watch::new(Arc::clone(notes), Box::new([0, 1, 2]), serial, Calls::Blocking)
+    }
+
+    fn note(watch: &mut Watch, call: Option<&Call>) {
+        let number = watch.note(call);
+        watch.wait_for(number);
     }
 
     /// Whether it is found once the patience is over.
@@ -231,13 +255,13 @@ mod tests {
     fn only_another_length_of_the_same_call_is_found() {
         let notes = notes();
         let mut here = watch(&notes, 3);
-        here.note(Some(&call(64)));
+        note(&mut here, Some(&call(64)));
         assert!(!is_found(&mut here, &call(64)), "its own note is right");
         assert!(is_found(&mut here, &call(65)));
-        here.note(None);
+        note(&mut here, None);
         assert!(!is_found(&mut here, &call(65)), "another call of the communicator");
         let mut other = watch(&notes, 4);
-        other.note(None);
+        note(&mut other, None);
         assert!(!is_found(&mut other, &call(65)), "another communicator");
     }
 
@@ -245,7 +269,7 @@ mod tests {
     fn a_note_that_is_half_written_is_none() {
         let notes = notes();
         let mut here = watch(&notes, 3);
-        here.note(Some(&call(64)));
+        note(&mut here, Some(&call(64)));
         notes.word(1, 1).expect("own memory").store(size_of_call(Kind::Broadcast, 9), Ordering::Relaxed);
         assert!(!is_found(&mut here, &call(64)));
     }
@@ -254,7 +278,7 @@ mod tests {
     fn nothing_is_found_before_the_patience_is_over() {
         let notes = notes();
         let mut here = watch(&notes, 3);
-        here.note(Some(&call(64)));
+        note(&mut here, Some(&call(64)));
         assert!((0..4 * TURNS).all(|_| !here.finds_unlike(&call(65))));
     }
 
@@ -262,10 +286,10 @@ mod tests {
     fn old_notes_are_overwritten() {
         let notes = notes();
         let mut here = watch(&notes, 3);
-        here.note(Some(&call(64)));
-        let name = here.name();
+        note(&mut here, Some(&call(64)));
+        let name = here.name(here.calls);
         assert_eq!(notes.noted(1, name), Some(size_of_call(Kind::Broadcast, 64)));
-        (0..NOTES).for_each(|_| here.note(Some(&call(64))));
+        (0..NOTES).for_each(|_| note(&mut here, Some(&call(64))));
         assert_eq!(notes.noted(1, name), None);
     }
 }

@@ -38,6 +38,18 @@ impl Memory {
         let (first, last) = (self.address.max(other.address), |m: &Self| m.address.wrapping_add(m.bytes));
         self.plain && other.plain && first < last(self).min(last(other))
     }
+
+    /// Puts bytes without gaps where the program has its elements.
+    ///
+    /// # Errors
+    /// Those of the library.
+    ///
+    /// # Safety
+    /// Both hold so many elements.
+    pub unsafe fn unpack(&self, library: &Library, comm: Comm, from: *const u8) -> Outcome {
+        // SAFETY: as the caller promises.
+        unsafe { library.unpack(from, self.bytes, self.address, self.count, self.datatype, comm) }
+    }
 }
 
 /// A collective as all ranks see it, with this rank's memory.

@@ -43,7 +43,7 @@ pub fn both(
     original: &impl Fn() -> c_int,
 ) -> Outcome<c_int> {
     let start = Instant::now();
-    let call = prepare(library, home, described, served, None)?;
+    let call = prepare(library, home, described, served.planned.rows(), &mut served.buffers, None)?;
     // SAFETY: `prepare` gave the call memory of the sizes that the program states.
     unsafe { served.planned.run(library, call, entry)? };
     let seconds = start.elapsed();

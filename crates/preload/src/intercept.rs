@@ -8,12 +8,12 @@ use std::{
 };
 
 use unisono_collective::Kind;
-use unisono_mpi::{Agreement, Call, Failed, Home, Library, Outcome, Planned, Reduction, library};
+use unisono_mpi::{Agreement, Call, Failed, Home, Library, Outcome, Reduction, Rows, library};
 
 use crate::{
     arguments::{Arguments, Described, Memory},
     check,
-    comms::{self, Known, Served},
+    comms::{self, Known},
     home::{self, once},
     report,
     settings::{say, settings},
@@ -53,16 +53,27 @@ pub static SERVED: AtomicU64 = AtomicU64::new(0);
 /// Serves a call, by the plan where it can. No panic leaves it.
 #[inline]
 pub fn collective(arguments: Arguments, original: impl Fn() -> c_int) -> c_int {
+    shielded(
+        arguments.comm,
+        &original,
+        |started| {
+            if settings().off { original() } else { serve(&arguments, &original, started) }
+        },
+    )
+}
+
+/// What `serve` returns. Where it panics, the library serves the call, or ends the program if the call has started.
+#[inline]
+pub fn shielded(comm: usize, original: &impl Fn() -> c_int, serve: impl FnOnce(&Cell<bool>) -> c_int) -> c_int {
     let started = Cell::new(false);
-    let serve = || if settings().off { original() } else { serve(&arguments, &original, &started) };
-    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(serve)) {
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| serve(&started))) {
         Ok(code) => code,
-        Err(_) if !started.get() => guarded(&original, crate::original::NO_FUNCTION),
+        Err(_) if !started.get() => guarded(original, crate::original::NO_FUNCTION),
         Err(_) => {
             // Other ranks wait for messages that will not come.
             say("an internal failure in the midst of a planned collective; the program is ended");
             if let Some(library) = library() {
-                library.abort(arguments.comm, 1);
+                library.abort(comm, 1);
             }
             crate::original::NO_FUNCTION
         }
@@ -132,7 +143,8 @@ fn planned(
     let Some(mut served) = known.serve() else { return Ok(None) };
     // What cannot be described, such as a datatype that is none, is the library's to refuse.
     let described = arguments.describe(library, Some(home.comm()), known.ranks, known.rank);
-    served.planned.note(described.as_ref().ok().and_then(Option::as_ref).map(|described| &described.call));
+    let number = served.planned.note(described.as_ref().ok().and_then(Option::as_ref).map(|described| &described.call));
+    served.planned.wait_for(number);
     let Ok(Some(described)) = described else { return Ok(None) };
     let Some(entry) = served.planned.rows().find(&described.call) else { return Ok(None) };
     if !described.fits(known.ranks) {
@@ -143,7 +155,7 @@ fn planned(
     if described.overlaps && arguments.send == arguments.recv && home.refuses_alias(arguments.kind) {
         return Ok(None);
     }
-    if !rounds_alike(&served.planned, &described.call, entry, known) {
+    if !rounds_alike(served.planned.rows(), &described.call, entry, known) {
         return Ok(None);
     }
     let served = &mut *served;
@@ -158,14 +170,13 @@ fn planned(
         return Ok(Some(code));
     }
     let start = settings().report.is_some().then(Instant::now);
-    let call = prepare(library, home, &described, served, Some(entry))?;
+    let call = prepare(library, home, &described, served.planned.rows(), &mut served.buffers, Some(entry))?;
     // SAFETY: `prepare` gave the call memory of the sizes that the program states, which it keeps as in a call of MPI; our
     // own is kept in `Served`, which `comms::freed` never frees after a failure.
     unsafe { served.planned.run(library, call, entry)? };
     if let Some(output) = described.output.filter(|output| !output.plain && output.bytes > 0) {
-        let comm = home.comm();
         // SAFETY: the program's memory as it states it, and the output's bytes.
-        unsafe { library.unpack(call.output, output.bytes, output.address, output.count, output.datatype, comm)? };
+        unsafe { output.unpack(library, home.comm(), call.output)? };
     }
     if let Some(start) = start {
         let row = served.planned.rows().row(described.call.kind, entry);
@@ -176,10 +187,9 @@ fn planned(
 
 /// Whether all ranks end a call with the same bits. An allreduce whose result may depend on the order of its sums is served
 /// only by schedules that combine in one order on all ranks, unless the plan and the environment both permit others.
-fn rounds_alike(planned: &Planned, call: &Call, entry: usize, known: &Known) -> bool {
+pub fn rounds_alike(rows: &Rows, call: &Call, entry: usize, known: &Known) -> bool {
     static SAID: AtomicBool = AtomicBool::new(false);
     let is_exact = |r: Reduction| r.op.is_some() && r.element.is_some_and(|element| element.number.is_exact());
-    let rows = planned.rows();
     if call.kind != Kind::Allreduce || call.reduction.is_none_or(is_exact) || rows.is_repeatable(call.kind, entry) {
         return true;
     }
@@ -203,11 +213,11 @@ pub fn prepare(
     library: &Library,
     home: &Home,
     described: &Described,
-    served: &mut Served,
+    rows: &Rows,
+    buffers: &mut Buffers,
     entry: Option<usize>,
 ) -> Outcome<Call> {
     let mut call = described.call;
-    let Served { planned, buffers } = served;
     if call.kind == Kind::Barrier {
         // Its one element has no meaning, but a place.
         call.input = buffers.input.bytes(call.element_bytes);
@@ -217,7 +227,7 @@ pub fn prepare(
     call.in_place = described.in_place
         && plain(described.input)
         && plain(described.output)
-        && entry.is_some_and(|entry| planned.rows().runs_in_place(call.kind, entry));
+        && entry.is_some_and(|entry| rows.runs_in_place(call.kind, entry));
     if let Some(input) = described.input {
         call.input = if input.plain && !described.overlaps && (call.in_place || !described.in_place) {
             input.address as *const u8
@@ -250,7 +260,7 @@ pub fn copy_out(library: &Library, memory: &Memory, to: *mut u8, comm: usize) ->
 
 impl Described {
     /// Whether the program's memory holds what the collective needs: a wrong call is the library's to refuse.
-    fn fits(&self, ranks: u32) -> bool {
+    pub fn fits(&self, ranks: u32) -> bool {
         let Some((input, output)) = self.call.sizes(ranks) else { return false };
         self.input.is_none_or(|m| m.bytes == input) && self.output.is_none_or(|m| m.bytes == output)
     }

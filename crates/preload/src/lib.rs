@@ -10,6 +10,7 @@
 //! instead, after it the program is ended, as the other ranks would wait for ever.
 
 mod arguments;
+mod begun;
 mod check;
 mod comms;
 mod exports;
