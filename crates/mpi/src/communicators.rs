@@ -103,12 +103,21 @@ impl Library {
     }
 
     /// Whether the library refuses a call whose input is its output, as MPI permits: not every library looks.
-    pub fn refuses_alias(&self, kind: Kind, alone: Comm) -> bool {
+    /// `vector` is the form of the call that has a count for every rank.
+    pub fn refuses_alias(&self, kind: Kind, vector: bool, alone: Comm) -> bool {
         let (c, f) = (&self.constants, &self.functions);
         // Libraries may copy a few elements without looking.
         let mut words = [0u64; 256];
-        let (at, count, uint64) = (words.as_mut_ptr() as usize, words.len() as c_int, c.uint64);
+        let (at, count, first, uint64) = (words.as_mut_ptr() as usize, words.len() as c_int, 0, c.uint64);
         let code = match kind {
+            // SAFETY: there are so many elements, and the communicator has this process alone, whose count this is.
+            Kind::ReduceScatter if vector => unsafe {
+                (f.Reduce_scatter)(at, at, &raw const count, uint64, c.sum, alone)
+            },
+            // SAFETY: as above, and its part begins at the first element.
+            Kind::Allgather if vector => unsafe {
+                (f.Allgatherv)(at, count, uint64, at, &raw const count, &raw const first, uint64, alone)
+            },
             // SAFETY: there are so many elements, and the communicator has this process alone.
             Kind::Allreduce => unsafe { (f.Allreduce)(at, at, count, uint64, c.sum, alone) },
             // SAFETY: as above.

@@ -55,6 +55,7 @@ macro_rules! functions {
 
 functions! {
     Allgather: unsafe extern "C" fn(usize, c_int, Datatype, usize, c_int, Datatype, Comm) -> c_int, c"PMPI_Allgather";
+    Allgatherv: unsafe extern "C" fn(usize, c_int, Datatype, usize, *const c_int, *const c_int, Datatype, Comm) -> c_int, c"PMPI_Allgatherv";
     Allreduce: unsafe extern "C" fn(usize, usize, c_int, Datatype, OpHandle, Comm) -> c_int, c"PMPI_Allreduce";
     Alltoall: unsafe extern "C" fn(usize, c_int, Datatype, usize, c_int, Datatype, Comm) -> c_int, c"PMPI_Alltoall";
     Cancel: unsafe extern "C" fn(*mut usize) -> c_int, c"PMPI_Cancel";
@@ -89,6 +90,7 @@ functions! {
     Pack: unsafe extern "C" fn(usize, c_int, Datatype, usize, c_int, *mut c_int, Comm) -> c_int, c"PMPI_Pack";
     Query_thread: unsafe extern "C" fn(*mut c_int) -> c_int, c"PMPI_Query_thread";
     Reduce: unsafe extern "C" fn(usize, usize, c_int, Datatype, OpHandle, c_int, Comm) -> c_int, c"PMPI_Reduce";
+    Reduce_scatter: unsafe extern "C" fn(usize, usize, *const c_int, Datatype, OpHandle, Comm) -> c_int, c"PMPI_Reduce_scatter";
     Reduce_scatter_block: unsafe extern "C" fn(usize, usize, c_int, Datatype, OpHandle, Comm) -> c_int, c"PMPI_Reduce_scatter_block";
     Reduce_local: unsafe extern "C" fn(usize, usize, c_int, Datatype, OpHandle) -> c_int, c"PMPI_Reduce_local";
     Status_set_cancelled: unsafe extern "C" fn(*mut c_void, c_int) -> c_int, c"PMPI_Status_set_cancelled";

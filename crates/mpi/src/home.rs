@@ -61,8 +61,8 @@ pub struct Home {
     tags: Tags,
     /// The first rank of the node of each rank; empty where no row depends on it.
     nodes: Vec<c_int>,
-    /// By kind: whether the library refuses an input that is the output.
-    refuses_aliases: Vec<bool>,
+    /// By kind, and for the form with a count for every rank: whether the library refuses an input that is the output.
+    refuses_aliases: Vec<[bool; 2]>,
     /// Where no row depends on the length of a call, there are none.
     notes: Option<Arc<Notes>>,
     /// Calls may be begun and completed later.
@@ -136,8 +136,8 @@ impl Home {
     }
 
     /// Whether the library refuses a call of this kind whose input is its output.
-    pub fn refuses_alias(&self, kind: Kind) -> bool {
-        self.refuses_aliases.get(kind as usize).is_some_and(|refuses| *refuses)
+    pub fn refuses_alias(&self, kind: Kind, vector: bool) -> bool {
+        self.refuses_aliases.get(kind as usize).is_some_and(|refuses| refuses[usize::from(vector)])
     }
 
     /// Makes a communicator ready for planned calls; all its ranks call this as part of the same collective.
@@ -208,11 +208,12 @@ fn varies(plan: &PlanFile, most: u32) -> bool {
 }
 
 /// By kind: whether the library refuses an input that is the output.
-fn refused_aliases(library: &Library) -> Outcome<Vec<bool>> {
+fn refused_aliases(library: &Library) -> Outcome<Vec<[bool; 2]>> {
     let c = &library.constants;
     let alone = library.dup(c.comm_self)?;
     library.return_errors(alone)?;
-    let try_all = || Kind::ALL.iter().map(|kind| library.refuses_alias(*kind, alone)).collect();
+    let tried = |kind: Kind| [false, true].map(|vector| library.refuses_alias(kind, vector, alone));
+    let try_all = || Kind::ALL.iter().map(|kind| tried(*kind)).collect();
     // Open MPI 5 calls the handler of one of these for some errors, whichever communicator they are on.
     let found = library.without_handler(c.comm_world, || library.without_handler(c.comm_self, try_all))??;
     library.free(alone)?;

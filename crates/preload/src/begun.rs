@@ -21,9 +21,10 @@ use std::{
 use unisono_mpi::{Agreement, Call, Failed, GeneralRequest, Library, Outcome, Planned, Rows, library};
 
 use crate::{
-    arguments::{Arguments, Memory},
+    arguments::Arguments,
     comms, home,
     intercept::{Buffers, SERVED, prepare, rounds_alike, shielded},
+    memory::Memory,
     passed::{self, Place},
     report,
     settings::settings,
@@ -103,7 +104,7 @@ fn serve(arguments: &Arguments, request: usize, started: &Cell<bool>) -> Outcome
     let number = begun.note(described.as_ref().ok().and_then(Option::as_ref).map(|described| &described.call));
     let Ok(Some(described)) = described else { return Ok(false) };
     let Some(entry) = begun.rows.find(&described.call) else { return Ok(false) };
-    let refused = described.overlaps && arguments.send == arguments.recv && home.refuses_alias(arguments.kind);
+    let refused = described.overlaps && arguments.send == arguments.recv && home.refuses_alias(arguments.kind, false);
     let users = described.call.reduction.is_some_and(|reduction| reduction.op.is_none());
     if users || refused || !described.fits(known.ranks) || !rounds_alike(&begun.rows, &described.call, entry, &known) {
         return Ok(false);
@@ -115,7 +116,7 @@ fn serve(arguments: &Arguments, request: usize, started: &Cell<bool>) -> Outcome
         return Err(Failed::OTHER);
     }
     let unpack = match described.output.filter(|output| !output.plain && output.bytes > 0) {
-        Some(output) => Some(Memory { datatype: library.keep_type(output.datatype)?, ..output }),
+        Some(output) => Some(output.of_type(library.keep_type(output.datatype)?)),
         None => None,
     };
     let general = library.start_request()?;
@@ -193,7 +194,7 @@ impl UnderWay {
         let comm = home::settled().map_or(library.constants.comm_self, |home| home.comm());
         let ended = ended.and_then(|()| match unpack {
             // SAFETY: the program's memory as it states it, and the output's bytes.
-            Some(to) => unsafe { to.unpack(library, comm, call.output) },
+            Some(to) => unsafe { to.copy_in(library, comm, call.output) },
             None => Ok(()),
         });
         if let Some(to) = unpack {

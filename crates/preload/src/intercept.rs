@@ -11,11 +11,12 @@ use unisono_collective::Kind;
 use unisono_mpi::{Agreement, Call, Failed, Home, Library, Outcome, Reduction, Rows, library};
 
 use crate::{
-    arguments::{Arguments, Described, Memory},
+    arguments::{Arguments, Described},
     check,
     comms::{self, Known},
     home::{self, once},
-    report,
+    memory::Memory,
+    passed, report,
     settings::{say, settings},
 };
 
@@ -98,9 +99,15 @@ fn serve(arguments: &Arguments, original: &impl Fn() -> c_int, started: &Cell<bo
     if settings().report.is_none() && planned_home.is_none() {
         return original();
     }
-    let known = match comms::known(library, home, comm) {
-        Ok(known) => known,
-        Err(Failed(code)) => return code,
+    let known = if arguments.place.is_some() {
+        // Another rank may make the call where it does not come by here, and would not join.
+        let Some(known) = comms::found(comm) else { return passed_on(arguments, original) };
+        known
+    } else {
+        match comms::known(library, home, comm) {
+            Ok(known) => known,
+            Err(Failed(code)) => return code,
+        }
     };
     if settings().report.is_none() && !known.is_planned() {
         return original();
@@ -117,9 +124,17 @@ fn serve(arguments: &Arguments, original: &impl Fn() -> c_int, started: &Cell<bo
     }
 }
 
+/// Calls whose like a plan serves only in part are counted by name.
+fn passed_on(arguments: &Arguments, original: &impl Fn() -> c_int) -> c_int {
+    if let Some(place) = arguments.place {
+        passed::count(place);
+    }
+    original()
+}
+
 fn by_library(library: &Library, arguments: &Arguments, known: &Known, original: &impl Fn() -> c_int) -> c_int {
-    if settings().report.is_none() {
-        return original();
+    if settings().report.is_none() || arguments.place.is_some() {
+        return passed_on(arguments, original);
     }
     let bytes = match arguments.describe(library, None, known.ranks, known.rank) {
         Ok(Some(described)) => described.call.bytes(),
@@ -152,7 +167,10 @@ fn planned(
     }
     // An input that is the output is an error of this rank alone. A library that refuses it does so before it waits for
     // other ranks; where the library does not look, all ranks take part in the planned call.
-    if described.overlaps && arguments.send == arguments.recv && home.refuses_alias(arguments.kind) {
+    if described.overlaps
+        && arguments.send == arguments.recv
+        && home.refuses_alias(arguments.kind, arguments.vector.is_some())
+    {
         return Ok(None);
     }
     if !rounds_alike(served.planned.rows(), &described.call, entry, known) {
@@ -176,7 +194,7 @@ fn planned(
     unsafe { served.planned.run(library, call, entry)? };
     if let Some(output) = described.output.filter(|output| !output.plain && output.bytes > 0) {
         // SAFETY: the program's memory as it states it, and the output's bytes.
-        unsafe { output.unpack(library, home.comm(), call.output)? };
+        unsafe { output.copy_in(library, home.comm(), call.output)? };
     }
     if let Some(start) = start {
         let row = served.planned.rows().row(described.call.kind, entry);
@@ -233,7 +251,8 @@ pub fn prepare(
             input.address as *const u8
         } else {
             let copy = buffers.input.bytes(input.bytes);
-            copy_out(library, &input, copy, home.comm())?;
+            // SAFETY: the program states that it holds so many bytes; the buffer was made for them.
+            unsafe { input.copy_out(library, copy, home.comm())? };
             copy
         };
     }
@@ -242,20 +261,6 @@ pub fn prepare(
         call.output = if own { buffers.output.bytes(output.bytes) } else { output.address as *mut u8 };
     }
     Ok(call)
-}
-
-/// Copies what the program holds, without gaps.
-pub fn copy_out(library: &Library, memory: &Memory, to: *mut u8, comm: usize) -> Outcome {
-    if memory.bytes == 0 {
-        return Ok(());
-    }
-    if memory.plain {
-        // SAFETY: the program states that it holds so many bytes; the buffer was made for them.
-        unsafe { std::ptr::copy_nonoverlapping(memory.address as *const u8, to, memory.bytes) };
-        return Ok(());
-    }
-    // SAFETY: as above.
-    unsafe { library.pack(memory.address, memory.count, memory.datatype, to, memory.bytes, comm) }
 }
 
 impl Described {

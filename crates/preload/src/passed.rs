@@ -1,4 +1,5 @@
-//! Collectives that are passed on as they came, and counted. Those named first a plan may serve too ([`crate::begun`]).
+//! Collectives that are passed on as they came, and counted. Those named first a plan may serve
+//! too ([`crate::begun`], [`crate::vectors`]).
 //!
 //! Of the forms with `MPI_Count` only those are here whose counts are numbers, not vectors: these can be handed to the
 //! other form where a library has no such function.
@@ -20,7 +21,7 @@ macro_rules! passed {
         static COUNTS: [AtomicU64; NAMES.len()] = [const { AtomicU64::new(0) }; NAMES.len()];
 
         #[allow(non_camel_case_types, clippy::upper_case_acronyms, reason = "places of the functions of MPI")]
-        #[derive(Clone, Copy)]
+        #[derive(Clone, Copy, Debug)]
         pub enum Place { $($elsewhere,)* $($name),* }
 
         $(
@@ -59,8 +60,8 @@ macro_rules! passed_wide {
 }
 
 passed! {
-    { MPI_Iallgather MPI_Iallreduce MPI_Ialltoall MPI_Ibarrier MPI_Ibcast MPI_Ireduce MPI_Ireduce_scatter_block }
-    MPI_Allgatherv c"PMPI_Allgatherv" (a, b, c, d, e, f, g, h);
+    { MPI_Iallgather MPI_Iallreduce MPI_Ialltoall MPI_Ibarrier MPI_Ibcast MPI_Ireduce MPI_Ireduce_scatter_block
+      MPI_Allgatherv MPI_Reduce_scatter }
     MPI_Alltoallv c"PMPI_Alltoallv" (a, b, c, d, e, f, g, h, i);
     MPI_Alltoallw c"PMPI_Alltoallw" (a, b, c, d, e, f, g, h, i);
     MPI_Exscan c"PMPI_Exscan" (a, b, c, d, e, f);
@@ -71,7 +72,6 @@ passed! {
     MPI_Igather c"PMPI_Igather" (a, b, c, d, e, f, g, h, i);
     MPI_Ireduce_scatter c"PMPI_Ireduce_scatter" (a, b, c, d, e, f, g);
     MPI_Iscatter c"PMPI_Iscatter" (a, b, c, d, e, f, g, h, i);
-    MPI_Reduce_scatter c"PMPI_Reduce_scatter" (a, b, c, d, e, f);
     MPI_Scan c"PMPI_Scan" (a, b, c, d, e, f);
     MPI_Scatter c"PMPI_Scatter" (a, b, c, d, e, f, g, h);
     MPI_Scatterv c"PMPI_Scatterv" (a, b, c, d, e, f, g, h, i);
