@@ -21,6 +21,7 @@ for unlike in (False, True) * 3:
     first = sum(counts[:rank])
     assert np.array_equal(total, ranks * np.arange(first, first + counts[rank]) + sum(range(ranks))), total
 side = world.Split(rank % 2)
+assert isinstance(side, MPI.Intracomm)
 if ranks > 1:
     both = side.Create_intercomm(0, world, 1 - rank % 2)
     others = both.remote_size

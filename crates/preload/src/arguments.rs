@@ -37,6 +37,8 @@ pub struct Described {
     pub output: Option<Memory>,
     /// The input is, or lies in, the output.
     pub in_place: bool,
+    /// The result is copied to its place after the call.
+    pub unpacks: bool,
     /// The program gave memory for input and output that has bytes in common, which MPI forbids.
     pub overlaps: bool,
 }
@@ -91,7 +93,7 @@ impl Arguments {
             let own = places.address(self.recv, rank as usize);
             described.input = described.input.map(|m| if described.in_place { m.at(own) } else { m });
             described.output = described.output.map(|m| m.in_pieces(self.recv, places, ranks as usize));
-            // Results are copied to their places after the call.
+            described.unpacks = described.output.is_some_and(|output| output.bytes > 0);
             described.overlaps = false;
             described
         }))
@@ -226,7 +228,8 @@ impl Arguments {
         };
         let in_place = in_place && input.is_some();
         let overlaps = !in_place && input.zip(output).is_some_and(|(input, output)| input.meets(&output));
-        Ok(Some(Described { call, input, output, in_place, overlaps }))
+        let unpacks = output.is_some_and(|output| !output.plain && output.bytes > 0);
+        Ok(Some(Described { call, input, output, in_place, unpacks, overlaps }))
     }
 }
 

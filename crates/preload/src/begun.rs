@@ -115,7 +115,7 @@ fn serve(arguments: &Arguments, request: usize, started: &Cell<bool>) -> Outcome
     if queue.has_failed() {
         return Err(Failed::OTHER);
     }
-    let unpack = match described.output.filter(|output| !output.plain && output.bytes > 0) {
+    let unpack = match described.output.filter(|_| described.unpacks) {
         Some(output) => Some(output.of_type(library.keep_type(output.datatype)?)),
         None => None,
     };

@@ -192,7 +192,9 @@ fn planned(
     // SAFETY: `prepare` gave the call memory of the sizes that the program states, which it keeps as in a call of MPI; our
     // own is kept in `Served`, which `comms::freed` never frees after a failure.
     unsafe { served.planned.run(library, call, entry)? };
-    if let Some(output) = described.output.filter(|output| !output.plain && output.bytes > 0) {
+    if described.unpacks
+        && let Some(output) = described.output
+    {
         // SAFETY: the program's memory as it states it, and the output's bytes.
         unsafe { output.copy_in(library, home.comm(), call.output)? };
     }
