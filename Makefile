@@ -25,7 +25,7 @@ say = @printf '== %s\n'
 .DEFAULT_GOAL := help
 # The order of the checks is the order of their lines; cargo itself uses every core.
 .NOTPARALLEL:
-.PHONY: help demo test lint bench fuzz sanitize conformance setup build site clean prerequisites check-rust check-python test-rust test-python
+.PHONY: help demo test lint bench fuzz sanitize conformance programs setup build site clean prerequisites check-rust check-python test-rust test-python
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-14s%s\n", $$1, $$2}'
@@ -81,6 +81,10 @@ sanitize: build ## the unsafe code under valgrind; takes minutes
 conformance: build $(MPICH)/.tools ## every algorithm under programs that check results and errors, at 2 to 9 ranks; takes minutes
 	$(say) "conformance"
 	@$(BIN)/python -m tests.mpi.conformance $(CONFORMANCE)
+
+programs: build ## whole programs under a tuned plan and without: the same output, and both times; takes minutes
+	$(say) "programs under a plan"
+	@$(BIN)/python benches/mpi/programs.py
 
 setup: $(VENV)/.tools $(MPICH)/.tools $(VENV)/.crates ## .venv with the exact tools, .venv-mpich with a second MPI, and the crates
 

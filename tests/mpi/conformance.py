@@ -62,7 +62,7 @@ def forced(ranks: int, folder: Path) -> list[Path]:
 
 def compile_for(abi: str, folder: Path) -> dict[str, Path]:
     """The programs of the suite."""
-    programs = {name: folder / f"{name}-{abi}" for name in ("random", "faults")}
+    programs = {name: folder / f"{name}-{abi}" for name in ("random", "faults", "begun", "vectors")}
     for name, target in programs.items():
         command = [str(COMPILERS[abi]), "-O1", str(SOURCES / f"{name}.c"), "-o", str(target), "-lm"]
         subprocess.run(command, check=True)
@@ -77,12 +77,14 @@ def served(plan: Path, ranks: int, abi: str, programs: dict[str, Path], seed: in
 
     """
     said = plan.with_suffix(".report")
-    options = ("--plan", str(plan), "--safe-ops", "--report", str(said))
+    options = ("--plan", str(plan), "--safe-ops", "--nonblocking", "--report", str(said))
     calls = str((CALLS if ranks <= 2 else CALLS_ON_SHARED_CORES)[abi])
     found: Counter[tuple[str, str]] = Counter()
     for program, arguments, expected in (
         ("random", (str(seed), calls, "users"), f"ok {ranks} {calls}\n"),
         ("faults", ("planned",), f"ok {ranks}\n"),
+        ("begun", ("5",), f"ok {ranks}\n"),
+        ("vectors", ("12",), f"ok {ranks}\n"),
     ):
         env = {"UNISONO_UNLIKE_BITS": "1"}
         done = run(ranks, programs[program], *arguments, options=options, env=env)
@@ -105,7 +107,7 @@ def main(words: list[str]) -> None:
                 found: Counter[tuple[str, str]] = Counter()
                 for number, plan in enumerate(plans):
                     found.update(served(plan, ranks, abi, programs, 100 * ranks + number))
-                    runs += 2
+                    runs += len(programs)
                 for (collective, algorithm), calls in sorted(found.items()):
                     sys.stdout.write(f"{abi:<8} {ranks:>2} ranks  {collective:<15} {algorithm:<24} {calls:>6} served\n")
                 sys.stdout.flush()

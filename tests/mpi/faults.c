@@ -100,6 +100,9 @@ int main(int argc, char **argv) {
     TRY(Bcast, x, -1, MPI_FLOAT, 0, world);
     TRY(Allgather, x, -1, MPI_FLOAT, y, n, MPI_FLOAT, world);
     TRY(Allgather, x, n, MPI_DATATYPE_NULL, y, n, MPI_FLOAT, world);
+    TRY(Allgather, x, n, MPI_FLOAT, y, n, MPI_DATATYPE_NULL, world);
+    TRY(Allgather, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, y, n, MPI_DATATYPE_NULL, world);
+    TRY(Alltoall, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, y, n, MPI_DATATYPE_NULL, world);
     TRY(Alltoall, x, n, MPI_FLOAT, y, -1, MPI_FLOAT, world);
     // Datatypes that were never committed.
     MPI_Datatype raw;

@@ -1,4 +1,4 @@
-// Random collectives, each also made in its non-blocking form, which no plan serves: the results are compared.
+// Random collectives, each also made by the library itself in its non-blocking form: the results are compared.
 // Sizes 0 to 4097 and around powers of two, types, operators, roots, in place or not, derived datatypes on some ranks
 // only, two communicators. Usage: random SEED CALLS [users]. With "users", operators of the program's own too, one of which
 // does not commute. Prints "ok RANKS CALLS" from rank 0, or ends with exit code 3.
@@ -143,19 +143,19 @@ static void reduction(int which, char *in, char *out, char *ref, MPI_Comm comm, 
     fill(in, given, t);
     memset(out, 0x55, (size_t)n * t.bytes);
     if (which == 0) {
-        MPI_Iallreduce(in, ref, n, t.type, op, comm, &request);
+        PMPI_Iallreduce(in, ref, n, t.type, op, comm, &request);
         wait(&request);
         if (in_place) memcpy(out, in, (size_t)n * t.bytes);
         MPI_Allreduce(in_place ? MPI_IN_PLACE : in, out, n, t.type, op, comm);
         compare("allreduce", out, ref, n, t, rounds);
     } else if (which == 1) {
-        MPI_Ireduce(in, ref, n, t.type, op, root, comm, &request);
+        PMPI_Ireduce(in, ref, n, t.type, op, root, comm, &request);
         wait(&request);
         if (in_place && me == root) memcpy(out, in, (size_t)n * t.bytes);
         MPI_Reduce(in_place && me == root ? MPI_IN_PLACE : in, me == root ? out : NULL, n, t.type, op, root, comm);
         if (me == root) compare("reduce", out, ref, n, t, rounds);
     } else {
-        MPI_Ireduce_scatter_block(in, ref, n, t.type, op, comm, &request);
+        PMPI_Ireduce_scatter_block(in, ref, n, t.type, op, comm, &request);
         wait(&request);
         if (in_place) memcpy(out, in, (size_t)given * t.bytes);
         MPI_Reduce_scatter_block(in_place ? MPI_IN_PLACE : in, out, n, t.type, op, comm);
@@ -171,7 +171,7 @@ static void movement(int which, int *in, int *out, int *ref, int *scratch, MPI_C
         Layout l = random_layout(n);
         for (int k = 0; k < n; k++) ref[k] = me == root ? (int)own_draw(1 << 30) : 0;
         put(l, out, ref, n);
-        MPI_Ibcast(ref, n, MPI_INT, root, comm, &request);
+        PMPI_Ibcast(ref, n, MPI_INT, root, comm, &request);
         wait(&request);
         MPI_Bcast(out, l.count, l.type, root, comm);
         get(l, out, scratch, n);
@@ -182,8 +182,8 @@ static void movement(int which, int *in, int *out, int *ref, int *scratch, MPI_C
     int given = which == 1 ? n : n * ranks, got = n * ranks;
     Layout from = random_layout(n), to = random_layout(n);
     for (int k = 0; k < given; k++) scratch[k] = (int)own_draw(1 << 30);
-    if (which == 1) MPI_Iallgather(scratch, n, MPI_INT, ref, n, MPI_INT, comm, &request);
-    else MPI_Ialltoall(scratch, n, MPI_INT, ref, n, MPI_INT, comm, &request);
+    if (which == 1) PMPI_Iallgather(scratch, n, MPI_INT, ref, n, MPI_INT, comm, &request);
+    else PMPI_Ialltoall(scratch, n, MPI_INT, ref, n, MPI_INT, comm, &request);
     wait(&request);
     put(from, in, scratch, given);
     if (in_place) {

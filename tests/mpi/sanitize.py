@@ -115,6 +115,7 @@ def main() -> int:
             compilers += [(MPICH, "mpicc"), (MPICH, "mpicc_abi")]
         for environment, compiler in compilers:
             programs: list[tuple[str, list[str]]] = [("hostile", []), ("collectives", ["50"]), ("random", ["1", "40"])]
+            programs += [("begun", ["5"]), ("vectors", ["12"])]
             for source, arguments in programs:
                 program = str(folder / f"{source}-{environment.name}-{compiler}")
                 wrapper = str(environment / "bin" / compiler)
@@ -122,6 +123,7 @@ def main() -> int:
                 subprocess.run([wrapper, "-g", "-O1", file, "-o", program, "-lm"], check=True)
                 for check in ("0", "1"):
                     served = {"UNISONO_PLAN": str(plan), "UNISONO_SAFE_OPS": "1", "UNISONO_CHECK": check}
+                    served |= {"UNISONO_NONBLOCKING": "1"} if source == "begun" else {}
                     command = ["env", f"LD_PRELOAD={LIBRARY}", program, *arguments]
                     told = f"{source}.c, {environment.name} {compiler}, check {check}"
                     runs.append((told, command, {"mpi": str(environment), **served}))

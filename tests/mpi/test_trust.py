@@ -25,10 +25,54 @@ def test_errors_are_those_of_the_library(compiled: Compile, plan: Plans, tmp_pat
     assert report(said)["allreduce", "recursive-doubling"] > 1
 
 
+def test_a_report_without_a_plan_changes_no_error(compiled: Compile, tmp_path: Path) -> None:
+    said = tmp_path / "report"
+    done = run(2, compiled("faults", "openmpi"), options=("--report", str(said)))
+    assert (done.code, done.out) == (0, "ok 2\n"), done.out + done.err
+    assert report(said)["allreduce", "library"] > 100
+
+
 @pytest.mark.parametrize("collective", ["allreduce", "bcast", "reduce", "allgather"])
 @pytest.mark.parametrize("abi", ["openmpi", "mpich"])
 def test_lengths_that_differ_are_reported(compiled: Compile, plan: Plans, abi: str, collective: str) -> None:
     done = run(3, compiled("faults", abi), "lengths", collective, options=("--plan", str(plan(3))))
+    assert done.code != 0
+    assert "truncated, 1 calls of the handler" in done.err
+
+
+#: A short and a long schedule of a collective; the program's ranks call it with 256 bytes, and the last one with 128.
+UNLIKE = {
+    "allreduce": ("allreduce", "recursive-doubling", "ring"),
+    "reduce": ("reduce", "binomial", "pipelined-chain"),
+    "bcast": ("broadcast", "binomial", "scatter-allgather"),
+    "allgather": ("allgather", "bruck", "ring"),
+}
+
+
+@pytest.mark.parametrize("abi", ["openmpi", "mpich", "abi"])
+@pytest.mark.parametrize(
+    ("call", "rows"),
+    [
+        ("allreduce", "short"),
+        ("allreduce", "long"),
+        ("reduce", "both"),
+        ("reduce", "long"),
+        ("bcast", "short"),
+        ("allgather", "both"),
+        ("allgather", "short"),
+        ("allgather", "long"),
+    ],
+)
+def test_lengths_of_other_rows_keep_nobody_waiting(
+    compiled: Compile, tmp_path: Path, abi: str, call: str, rows: str
+) -> None:
+    """The ranks run two schedules, or the last one, or all others, the library's algorithm."""
+    collective, *algorithms = UNLIKE[call]
+    plans = [un.plan(collective, "archer", shape=3, elements=48, algorithm=name) for name in algorithms]
+    table = [(plans[0], 0, 199), (plans[1], 200, None)]
+    path = tmp_path / "t.plan"
+    un.save_plans({"both": table, "short": table[:1], "long": table[1:]}[rows], path)
+    done = run(3, compiled("faults", abi), "lengths", call, options=("--plan", str(path)))
     assert done.code != 0
     assert "truncated, 1 calls of the handler" in done.err
 

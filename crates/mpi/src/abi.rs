@@ -85,6 +85,8 @@ pub struct Constants {
     pub tag_ub: c_int,
     /// The error class `MPI_ERR_TRUNCATE`.
     pub truncated: c_int,
+    /// Where the error code of an `MPI_Status` is, in bytes.
+    pub status_error: usize,
     pub info_null: usize,
     /// `MPI_COMM_TYPE_SHARED`.
     pub type_shared: c_int,
@@ -179,10 +181,10 @@ impl Constants {
             Abi::Standard => (1, 101, 221),
             Abi::OpenMpi => (1, 0, 0),
         };
-        let (tag_ub, truncated) = match abi {
-            Abi::Mpich => (0x6440_0001, 14),
-            Abi::Standard => (501, 15),
-            Abi::OpenMpi => (0, 15),
+        let (tag_ub, truncated, status_error) = match abi {
+            Abi::Mpich => (0x6440_0001, 14, 16),
+            Abi::Standard => (501, 15, 8),
+            Abi::OpenMpi => (0, 15, 8),
         };
         let others = ["null", "minloc", "maxloc", "replace", "no_op"];
         Some(Self {
@@ -196,6 +198,7 @@ impl Constants {
             errors_return: pick("ompi_mpi_errors_return".to_owned(), 0x5400_0001, 0x143)?,
             tag_ub,
             truncated,
+            status_error,
             info_null: pick("ompi_mpi_info_null".to_owned(), 0x1c00_0000, 0x130)?,
             type_shared,
             byte: named("byte")?,

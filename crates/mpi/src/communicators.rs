@@ -7,12 +7,12 @@ use unisono_collective::Kind;
 use crate::library::{Comm, Failed, Library, Outcome, check, int};
 
 impl Library {
-    /// One number of every rank, by rank; all ranks call this.
-    pub fn all_numbers(&self, mine: c_int, comm: Comm, ranks: u32) -> Outcome<Vec<c_int>> {
-        let mut all = vec![0; ranks as usize];
-        let (from, to, bytes) = (&raw const mine as usize, all.as_mut_ptr() as usize, size_of::<c_int>() as c_int);
+    /// The same numbers of every rank, by rank; all ranks call this.
+    pub fn all_numbers<const N: usize>(&self, mine: [c_int; N], comm: Comm, ranks: u32) -> Outcome<Vec<[c_int; N]>> {
+        let mut all = vec![[0; N]; ranks as usize];
+        let (from, to, bytes) = (mine.as_ptr() as usize, all.as_mut_ptr() as usize, int(size_of::<[c_int; N]>())?);
         let (f, byte) = (&self.functions, self.constants.byte);
-        // SAFETY: the bytes of one integer on one side, and of one of every rank on the other.
+        // SAFETY: the bytes of the integers on one side, and of those of every rank on the other.
         check(unsafe { (f.Allgather)(from, bytes, byte, to, bytes, byte, comm) })?;
         Ok(all)
     }
@@ -85,7 +85,7 @@ impl Library {
         let node = self.node(comm)?;
         let (first, _) = self.bounds(u64::from(rank), node)?;
         self.free(node)?;
-        self.all_numbers(int(first)?, comm, ranks)
+        Ok(self.all_numbers([int(first)?], comm, ranks)?.into_iter().flatten().collect())
     }
 
     /// Does something while errors on `comm` are codes, and puts its error handler back.
@@ -103,12 +103,21 @@ impl Library {
     }
 
     /// Whether the library refuses a call whose input is its output, as MPI permits: not every library looks.
-    pub fn refuses_alias(&self, kind: Kind, alone: Comm) -> bool {
+    /// `vector` is the form of the call that has a count for every rank.
+    pub fn refuses_alias(&self, kind: Kind, vector: bool, alone: Comm) -> bool {
         let (c, f) = (&self.constants, &self.functions);
         // Libraries may copy a few elements without looking.
         let mut words = [0u64; 256];
-        let (at, count, uint64) = (words.as_mut_ptr() as usize, words.len() as c_int, c.uint64);
+        let (at, count, first, uint64) = (words.as_mut_ptr() as usize, words.len() as c_int, 0, c.uint64);
         let code = match kind {
+            // SAFETY: there are so many elements, and the communicator has this process alone, whose count this is.
+            Kind::ReduceScatter if vector => unsafe {
+                (f.Reduce_scatter)(at, at, &raw const count, uint64, c.sum, alone)
+            },
+            // SAFETY: as above, and its part begins at the first element.
+            Kind::Allgather if vector => unsafe {
+                (f.Allgatherv)(at, count, uint64, at, &raw const count, &raw const first, uint64, alone)
+            },
             // SAFETY: there are so many elements, and the communicator has this process alone.
             Kind::Allreduce => unsafe { (f.Allreduce)(at, at, count, uint64, c.sum, alone) },
             // SAFETY: as above.

@@ -15,6 +15,13 @@ pub type Attribute = extern "C" fn(usize, c_int, *mut c_void, *mut c_void) -> c_
 /// Called when a communicator with the attribute is duplicated.
 pub type CopyAttribute = extern "C" fn(usize, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_int) -> c_int;
 
+/// Called by MPI for the status of a generalized request that is complete.
+pub type Query = extern "C" fn(*mut c_void, *mut c_void) -> c_int;
+/// Called by MPI when a generalized request is freed.
+pub type Free = extern "C" fn(*mut c_void) -> c_int;
+/// Called by MPI when a generalized request is cancelled.
+pub type Cancel = extern "C" fn(*mut c_void, c_int) -> c_int;
+
 /// Room for an `MPI_Status` of any library at hand; the largest has 32 bytes. MPI writes it before it reads it.
 #[repr(C, align(8))]
 pub struct Status([MaybeUninit<u8>; 64]);
@@ -48,6 +55,7 @@ macro_rules! functions {
 
 functions! {
     Allgather: unsafe extern "C" fn(usize, c_int, Datatype, usize, c_int, Datatype, Comm) -> c_int, c"PMPI_Allgather";
+    Allgatherv: unsafe extern "C" fn(usize, c_int, Datatype, usize, *const c_int, *const c_int, Datatype, Comm) -> c_int, c"PMPI_Allgatherv";
     Allreduce: unsafe extern "C" fn(usize, usize, c_int, Datatype, OpHandle, Comm) -> c_int, c"PMPI_Allreduce";
     Alltoall: unsafe extern "C" fn(usize, c_int, Datatype, usize, c_int, Datatype, Comm) -> c_int, c"PMPI_Alltoall";
     Cancel: unsafe extern "C" fn(*mut usize) -> c_int, c"PMPI_Cancel";
@@ -70,6 +78,8 @@ functions! {
     Gather: unsafe extern "C" fn(usize, c_int, Datatype, usize, c_int, Datatype, c_int, Comm) -> c_int, c"PMPI_Gather";
     Errhandler_free: unsafe extern "C" fn(*mut usize) -> c_int, c"PMPI_Errhandler_free";
     Get_count: unsafe extern "C" fn(*const Status, Datatype, *mut c_int) -> c_int, c"PMPI_Get_count";
+    Grequest_complete: unsafe extern "C" fn(usize) -> c_int, c"PMPI_Grequest_complete";
+    Grequest_start: unsafe extern "C" fn(Query, Free, Cancel, *mut c_void, *mut usize) -> c_int, c"PMPI_Grequest_start";
     Group_free: unsafe extern "C" fn(*mut usize) -> c_int, c"PMPI_Group_free";
     Group_translate_ranks: unsafe extern "C" fn(usize, c_int, *const c_int, usize, *mut c_int) -> c_int, c"PMPI_Group_translate_ranks";
     Iallgather: unsafe extern "C" fn(usize, c_int, Datatype, usize, c_int, Datatype, Comm, *mut usize) -> c_int, c"PMPI_Iallgather";
@@ -90,9 +100,14 @@ functions! {
     Pack: unsafe extern "C" fn(usize, c_int, Datatype, usize, c_int, *mut c_int, Comm) -> c_int, c"PMPI_Pack";
     Query_thread: unsafe extern "C" fn(*mut c_int) -> c_int, c"PMPI_Query_thread";
     Reduce: unsafe extern "C" fn(usize, usize, c_int, Datatype, OpHandle, c_int, Comm) -> c_int, c"PMPI_Reduce";
+    Reduce_scatter: unsafe extern "C" fn(usize, usize, *const c_int, Datatype, OpHandle, Comm) -> c_int, c"PMPI_Reduce_scatter";
     Reduce_scatter_block: unsafe extern "C" fn(usize, usize, c_int, Datatype, OpHandle, Comm) -> c_int, c"PMPI_Reduce_scatter_block";
     Reduce_local: unsafe extern "C" fn(usize, usize, c_int, Datatype, OpHandle) -> c_int, c"PMPI_Reduce_local";
+    Status_set_cancelled: unsafe extern "C" fn(*mut c_void, c_int) -> c_int, c"PMPI_Status_set_cancelled";
+    Status_set_elements: unsafe extern "C" fn(*mut c_void, Datatype, c_int) -> c_int, c"PMPI_Status_set_elements";
     Test: unsafe extern "C" fn(*mut usize, *mut c_int, *mut Status) -> c_int, c"PMPI_Test";
+    Type_dup: unsafe extern "C" fn(Datatype, *mut usize) -> c_int, c"PMPI_Type_dup";
+    Type_free: unsafe extern "C" fn(*mut usize) -> c_int, c"PMPI_Type_free";
     Type_get_envelope: unsafe extern "C" fn(Datatype, *mut c_int, *mut c_int, *mut c_int, *mut c_int) -> c_int, c"PMPI_Type_get_envelope";
     Type_get_extent: unsafe extern "C" fn(Datatype, *mut isize, *mut isize) -> c_int, c"PMPI_Type_get_extent";
     Type_get_true_extent: unsafe extern "C" fn(Datatype, *mut isize, *mut isize) -> c_int, c"PMPI_Type_get_true_extent";

@@ -4,15 +4,25 @@
 //! then joins by one `MPI_Allgather` on it, as part of its first call that a plan may serve: no communicator is made, and
 //! no rank is waited for but those of the call.
 
-use std::{collections::BTreeMap, ffi::c_int, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    ffi::c_int,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc,
+        atomic::{AtomicI32, Ordering},
+    },
+};
 
 use unisono_collective::Kind;
 use unisono_schedule::plan_file::PlanFile;
 
 use crate::{
     library::{Comm, Library, Outcome},
-    planned::{Planned, Rows},
-    route::{Peer, Route, Tags},
+    planned::Planned,
+    route::{Lease, Peer, Route, Tags},
+    rows::Rows,
+    watch::{Calls, Notes, Watch},
 };
 
 /// What all ranks of the program found when they compared their plans.
@@ -31,7 +41,12 @@ pub enum Joined {
     Unplanned,
     /// A program of the plan failed its proof or cannot be decoded, or there are no tags left.
     Refused,
-    Planned(Box<Planned>),
+    Planned {
+        /// For calls that return when they are complete.
+        planned: Box<Planned>,
+        /// For calls that are only begun; none where the library does not carry them on.
+        begun: Option<Box<Planned>>,
+    },
 }
 
 /// What a rank says instead of its first tag.
@@ -46,8 +61,14 @@ pub struct Home {
     tags: Tags,
     /// The first rank of the node of each rank; empty where no row depends on it.
     nodes: Vec<c_int>,
-    /// By kind: whether the library refuses an input that is the output.
-    refuses_aliases: Vec<bool>,
+    /// By kind, and for the form with a count for every rank: whether the library refuses an input that is the output.
+    refuses_aliases: Vec<[bool; 2]>,
+    /// Where no row depends on the length of a call, there are none.
+    notes: Option<Arc<Notes>>,
+    /// Calls may be begun and completed later.
+    begins: bool,
+    /// The communicators that joined.
+    joined: AtomicI32,
 }
 
 impl Home {
@@ -89,7 +110,16 @@ impl Home {
             Some(_) => refused_aliases(library)?,
             None => Vec::new(),
         };
-        Ok(Self { comm, plan, agreement, wanted, tags: Tags::new(library.largest_tag()), nodes, refuses_aliases })
+        let varies = plan.as_ref().is_some_and(|plan| varies(plan, library.size(comm).unwrap_or(0)));
+        let notes = if varies { Notes::open(library, comm)?.map(Arc::new) } else { None };
+        let (tags, joined) = (Tags::new(library.largest_tag()), AtomicI32::new(0));
+        Ok(Self { comm, plan, agreement, wanted, tags, nodes, refuses_aliases, notes, begins: false, joined })
+    }
+
+    /// Whether calls of communicators that join may be begun and completed later: the same on all ranks.
+    pub fn beginning(mut self, begins: bool) -> Self {
+        self.begins = begins;
+        self
     }
 
     pub fn agreement(&self) -> Agreement {
@@ -106,8 +136,8 @@ impl Home {
     }
 
     /// Whether the library refuses a call of this kind whose input is its output.
-    pub fn refuses_alias(&self, kind: Kind) -> bool {
-        self.refuses_aliases.get(kind as usize).is_some_and(|refuses| *refuses)
+    pub fn refuses_alias(&self, kind: Kind, vector: bool) -> bool {
+        self.refuses_aliases.get(kind as usize).is_some_and(|refuses| refuses[usize::from(vector)])
     }
 
     /// Makes a communicator ready for planned calls; all its ranks call this as part of the same collective.
@@ -123,20 +153,33 @@ impl Home {
         if at.iter().any(|&rank| rank < 0) {
             return Ok(Joined::Unplanned);
         }
-        // One rank proves for all: they have the same plan.
-        let proven = rank > 0 || plan.prove_rows(Some(ranks)).is_ok();
         let per_node = self.per_node(&at);
-        let rows = if proven { Rows::new(plan, ranks, rank, per_node) } else { None };
-        let lease = rows.as_ref().and_then(|(_, tags)| self.tags.lease(*tags));
-        let mine = lease.as_ref().map_or(REFUSED, |lease| lease.first());
+        // One rank proves for all: they have the same plan.
+        let prepared = unless_it_panics(|| {
+            let proven = rank > 0 || plan.prove_rows(Some(ranks)).is_ok();
+            let (rows, tags) = if proven { Rows::new(plan, ranks, rank, per_node) } else { None }?;
+            let begun = if self.begins && library.has_progress_hook() { self.tags.lease(tags) } else { None };
+            Some((rows, self.tags.lease(tags)?, begun))
+        });
+        let first = |lease: Option<&Lease>| lease.map_or(REFUSED, Lease::first);
+        let tag = first(prepared.as_ref().map(|(_, lease, _)| lease));
+        let begun = first(prepared.as_ref().and_then(|(_, _, begun)| begun.as_ref()));
+        // Numbers may come again after 2^32 communicators.
+        let mine = [tag, begun, self.joined.fetch_add(1, Ordering::Relaxed)];
         let all = if ranks > 1 { library.all_numbers(mine, comm, ranks)? } else { vec![mine] };
-        let (Some((rows, _)), Some(lease)) = (rows, lease) else { return Ok(Joined::Refused) };
-        if all.contains(&REFUSED) {
-            return Ok(Joined::Refused);
-        }
-        let peers = at.iter().zip(all).map(|(&rank, tag)| Peer { rank, tag }).collect();
-        let route = Route::over(self.comm, lease, peers);
-        Ok(Joined::Planned(Box::new(Planned::new(route, rows, rank))))
+        let given = |number: usize| all.iter().all(|numbers| numbers[number] != REFUSED);
+        let Some((rows, lease, begun)) = prepared.filter(|_| given(0)) else { return Ok(Joined::Refused) };
+        let route = |lease: Lease, number: usize| {
+            let peers = at.iter().zip(&all).map(|(&rank, numbers)| Peer { rank, tag: numbers[number] });
+            Route::over(self.comm, lease, peers.collect())
+        };
+        let planned = Planned::new(route(lease, 0), rows, rank);
+        let begun = begun.filter(|_| given(1)).map(|lease| planned.beside(route(lease, 1)));
+        let watched = self.notes.as_ref().filter(|_| ranks > 1 && varies(plan, ranks));
+        let serial = all.first().map_or(0, |numbers| numbers[2]);
+        let watch = |of: Calls| Some(Watch::new(Arc::clone(watched?), at.as_slice().into(), serial, of));
+        let begun = begun.map(|begun| Box::new(begun.watched(watch(Calls::Begun))));
+        Ok(Joined::Planned { planned: Box::new(planned.watched(watch(Calls::Blocking))), begun })
     }
 
     /// The most of these ranks that share a node; none where no row depends on it.
@@ -149,14 +192,41 @@ impl Home {
     }
 }
 
+/// None where the work panics too: a rank that went another way than the others would leave them waiting.
+fn unless_it_panics<T>(work: impl FnOnce() -> Option<T>) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(work)).ok().flatten()
+}
+
+/// Whether calls of one collective on up to so many ranks may be served in several ways, by their lengths.
+fn varies(plan: &PlanFile, most: u32) -> bool {
+    let rows = plan.table().rows().iter().enumerate();
+    let mut rows = rows.filter(|(_, row)| row.kind != Kind::Barrier && row.ranks > 1 && row.ranks <= most);
+    rows.any(|(number, row)| {
+        let of_some = plan.schedule(number).is_some_and(|schedule| !plan.facts(schedule).serves(1));
+        row.first_bytes > 0 || row.last_bytes < u64::MAX || of_some
+    })
+}
+
 /// By kind: whether the library refuses an input that is the output.
-fn refused_aliases(library: &Library) -> Outcome<Vec<bool>> {
+fn refused_aliases(library: &Library) -> Outcome<Vec<[bool; 2]>> {
     let c = &library.constants;
     let alone = library.dup(c.comm_self)?;
     library.return_errors(alone)?;
-    let try_all = || Kind::ALL.iter().map(|kind| library.refuses_alias(*kind, alone)).collect();
+    let tried = |kind: Kind| [false, true].map(|vector| library.refuses_alias(kind, vector, alone));
+    let try_all = || Kind::ALL.iter().map(|kind| tried(*kind)).collect();
     // Open MPI 5 calls the handler of one of these for some errors, whichever communicator they are on.
     let found = library.without_handler(c.comm_world, || library.without_handler(c.comm_self, try_all))??;
     library.free(alone)?;
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_a_refusal() {
+        assert_eq!(unless_it_panics(|| Some(1)), Some(1));
+        assert_eq!(unless_it_panics(|| -> Option<u8> { panic!("a fault in a proof") }), None);
+    }
 }

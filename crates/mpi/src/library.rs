@@ -11,6 +11,7 @@ use crate::{
     abi::{Constants, detect},
     call::{Call, Reduction},
     functions::{Attribute, CopyAttribute, Functions},
+    progress::Hook,
     symbols::{Scope, file_of},
 };
 
@@ -71,6 +72,7 @@ pub type Outcome<T = ()> = Result<T, Failed>;
 pub struct Library {
     pub constants: Constants,
     pub(crate) functions: Functions,
+    pub(crate) hook: Option<Hook>,
     scope: Scope,
 }
 
@@ -95,7 +97,8 @@ impl Library {
         let functions = Functions::find(&scope)?;
         let file = file_of(functions.Allreduce as *const c_void);
         let constants = Constants::new(detect(&scope, &file), &scope)?;
-        Some(Self { constants, functions, scope })
+        let hook = Hook::find(constants.abi, &scope);
+        Some(Self { constants, functions, hook, scope })
     }
 
     /// The address of a function that not every library has.

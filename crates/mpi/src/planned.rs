@@ -1,9 +1,8 @@
 //! A communicator with a plan: the rows for its number of ranks, ready to run.
 
-use std::{collections::BTreeMap, ffi::c_int, mem, sync::Arc};
+use std::{collections::BTreeMap, mem, sync::Arc};
 
-use unisono_collective::{Kind, OperatorClass};
-use unisono_runtime::{Blocks, Executor, Progress};
+use unisono_runtime::{Blocks, Executor, Progress, Transport};
 use unisono_schedule::{plan_file::PlanFile, stored::in_place};
 
 use crate::{
@@ -11,30 +10,13 @@ use crate::{
     library::{Comm, Failed, Library, Outcome},
     port::{Port, Request},
     route::Route,
+    rows::Rows,
+    watch::Watch,
 };
-
-struct Entry {
-    row: usize,
-    per_node: Option<u32>,
-    class: OperatorClass,
-    first_bytes: u64,
-    last_bytes: u64,
-    /// None: the library's own.
-    schedule: Option<usize>,
-    /// Its executors are here in [`Planned`].
-    number: usize,
-}
 
 /// The programs of an entry that ran, by rank of the schedule, which differs from that of the communicator where the
 /// root does: for calls out of place, and in place.
 type Executors = [BTreeMap<u32, Executor<Request>>; 2];
-
-impl Entry {
-    fn serves(&self, class: OperatorClass, bytes: u64) -> bool {
-        let fits = self.class == class || (class == OperatorClass::Commutative && self.class == OperatorClass::Ordered);
-        fits && self.first_bytes <= bytes && bytes <= self.last_bytes
-    }
-}
 
 /// A call that has begun, with the part that this rank plays in it.
 #[derive(Clone, Copy)]
@@ -45,14 +27,6 @@ struct Running {
     /// What is added to a rank of the schedule to get the rank of the communicator.
     shift: u32,
     own: u32,
-}
-
-/// The rows of a plan that serve the calls of one communicator. They never change, so threads may share them.
-pub struct Rows {
-    plan: Arc<PlanFile>,
-    ranks: u32,
-    /// By kind; those that come first serve first.
-    entries: Vec<Vec<Entry>>,
 }
 
 /// Runs the planned collectives of a communicator, one at a time.
@@ -69,10 +43,9 @@ pub struct Planned {
     spare: Vec<u128>,
     running: Option<Running>,
     moves: u64,
+    watch: Option<Watch>,
+    inside: bool,
 }
-
-/// Calls beyond are the library's own: a message's length is an `int`.
-const MOST_BYTES: usize = i32::MAX as usize;
 
 impl Planned {
     /// A plan that all ranks are known to have, on a communicator that nothing else uses meanwhile. None: one of its programs
@@ -92,10 +65,43 @@ impl Planned {
 
     /// Runs calls by these rows, with messages by this route.
     pub fn new(route: Route, rows: Rows, rank: u32) -> Self {
+        Self::sharing(route, Arc::new(rows), rank)
+    }
+
+    fn sharing(route: Route, rows: Arc<Rows>, rank: u32) -> Self {
         let numbers = rows.entries.iter().map(Vec::len).sum();
         let executors = (0..numbers).map(|_| [BTreeMap::new(), BTreeMap::new()]).collect();
         let (scratch, spare) = (Vec::new(), Vec::new());
-        Self { rows: Arc::new(rows), route, rank, executors, scratch, spare, running: None, moves: 0 }
+        let (running, watch) = (None, None);
+        Self { rows, route, rank, executors, scratch, spare, running, moves: 0, watch, inside: false }
+    }
+
+    /// The same rows for calls by another route, which the library carries on while it makes progress.
+    pub fn beside(&self, route: Route) -> Self {
+        let mut beside = Self::sharing(route, Arc::clone(&self.rows), self.rank);
+        beside.inside = true;
+        beside
+    }
+
+    /// Finds ranks that make one call with different lengths, which [`Planned::note`] then needs to be told of every call.
+    pub fn watched(mut self, watch: Option<Watch>) -> Self {
+        self.watch = watch;
+        self
+    }
+
+    /// Notes that this rank makes a collective call on the communicator, whoever serves it; all its ranks make the same.
+    /// Returns the number of the call, for [`Planned::wait_for`].
+    #[inline]
+    pub fn note(&mut self, call: Option<&Call>) -> u64 {
+        self.watch.as_mut().map_or(0, |watch| watch.note(call))
+    }
+
+    /// The call that runs next.
+    #[inline]
+    pub fn wait_for(&mut self, number: u64) {
+        if let Some(watch) = &mut self.watch {
+            watch.wait_for(number);
+        }
     }
 
     pub fn rows(&self) -> &Arc<Rows> {
@@ -154,15 +160,20 @@ impl Planned {
         let (executor, mut port) = self.parts(library, &running);
         let mut moves = 0;
         let over = loop {
-            match executor.poll(&running.blocks, &mut port) {
-                Ok(Progress::Moved) => moves += 1,
-                Ok(Progress::Blocked) => break false,
+            let failed = match executor.poll(&running.blocks, &mut port) {
                 Ok(Progress::Finished) => break true,
-                Err(failed) => {
-                    executor.give_up(&mut port);
-                    return Err(failed);
+                Ok(Progress::Moved) => {
+                    moves += 1;
+                    continue;
                 }
-            }
+                Ok(Progress::Blocked) => match port.idle() {
+                    Ok(()) => break false,
+                    Err(failed) => failed,
+                },
+                Err(failed) => failed,
+            };
+            executor.give_up(&mut port);
+            return Err(failed);
         };
         self.moves += moves + u64::from(over);
         if over {
@@ -212,7 +223,9 @@ impl Planned {
         let executor = self.executors[number][usize::from(call.in_place)].get_mut(&own);
         let scratch = self.scratch.as_mut_ptr().cast();
         let ranks = self.rows.ranks;
-        let port = Port { library, route: &self.route, call, scratch, spare: &mut self.spare, ranks, shift };
+        let (spare, watch) = (&mut self.spare, self.watch.as_mut());
+        let (route, inside) = (&self.route, self.inside);
+        let port = Port { library, route, call, scratch, spare, ranks, shift, watch, inside };
         (executor.expect("`prepare` made it"), port)
     }
 }
@@ -223,80 +236,6 @@ impl Drop for Planned {
             mem::forget(mem::take(&mut self.scratch));
             self.route.abandon();
         }
-    }
-}
-
-impl Rows {
-    /// The rows for so many ranks, of which so many share a node, with the number of tags that this rank receives by; none if
-    /// one of its programs cannot be decoded.
-    pub fn new(plan: &Arc<PlanFile>, ranks: u32, rank: u32, per_node: Option<u32>) -> Option<(Self, c_int)> {
-        let mut entries: Vec<Vec<Entry>> = Kind::ALL.iter().map(|_| Vec::new()).collect();
-        let mut tags = 1;
-        let rows = plan.table().rows().iter().enumerate().filter(|(_, row)| row.ranks == ranks);
-        for (number, row) in rows.filter(|(_, row)| row.per_node.is_none() || row.per_node == per_node) {
-            let schedule = plan.schedule(number);
-            if let Some(schedule) = schedule {
-                let facts = plan.facts(schedule);
-                // Any rank may be the root, and then this one plays another part.
-                let parts = if row.kind.has_root() { 0..ranks } else { rank..rank + 1 };
-                for part in parts {
-                    let program = plan.program(schedule, part).ok()?;
-                    let last = program.arrivals.iter().map(|arrival| arrival.tag).max();
-                    tags = tags.max(c_int::try_from(last.unwrap_or(0)).ok()?.checked_add(1)?);
-                    if facts.in_place {
-                        in_place(&program, &facts.collective, part)?;
-                    }
-                }
-            }
-            entries[row.kind as usize].push(Entry {
-                row: number,
-                per_node: row.per_node,
-                class: row.class,
-                first_bytes: row.first_bytes,
-                last_bytes: row.last_bytes,
-                schedule,
-                number: 0,
-            });
-        }
-        for kind in &mut entries {
-            // As DecisionTable::find has it: rows for these ranks per node, then those for operators that commute.
-            kind.sort_by_key(|entry| (entry.per_node.is_none(), entry.class, entry.first_bytes));
-        }
-        for (number, entry) in entries.iter_mut().flatten().enumerate() {
-            entry.number = number;
-        }
-        Some((Self { plan: Arc::clone(plan), ranks, entries }, tags))
-    }
-
-    /// Which entry serves a call; the answer is the same on all ranks. None: the library's own.
-    #[inline]
-    pub fn find(&self, call: &Call) -> Option<usize> {
-        let (class, bytes) = (call.class(), call.bytes());
-        let found = self.entries[call.kind as usize].iter().position(|entry| entry.serves(class, bytes))?;
-        let schedule = self.entries[call.kind as usize][found].schedule?;
-        let facts = self.plan.facts(schedule);
-        let (given, got) = call.sizes(self.ranks)?;
-        // Messages and sums count bytes and elements by `int`.
-        let fits = call.element_bytes > 0 && given.max(got) <= MOST_BYTES;
-        // Counting ranks from another root turns their order.
-        let turned = class == OperatorClass::Ordered && call.kind.has_root() && call.root != facts.collective.root;
-        let known = !call.kind.has_root() || call.root < self.ranks;
-        (fits && known && !turned && facts.serves(call.elements as u64)).then_some(found)
-    }
-
-    /// The row of the plan's table that an entry is.
-    pub fn row(&self, kind: Kind, entry: usize) -> usize {
-        self.entries[kind as usize][entry].row
-    }
-
-    /// Whether all ranks end an entry's calls with the same bits.
-    pub fn is_repeatable(&self, kind: Kind, entry: usize) -> bool {
-        self.entries[kind as usize][entry].schedule.is_some_and(|s| self.plan.facts(s).repeatable)
-    }
-
-    /// Whether an entry takes the input where the output goes, without a copy.
-    pub fn runs_in_place(&self, kind: Kind, entry: usize) -> bool {
-        self.entries[kind as usize][entry].schedule.is_some_and(|s| self.plan.facts(s).in_place)
     }
 }
 

@@ -12,6 +12,7 @@ use crate::{
     library::{Failed, Library, Outcome, check, int},
     planned::grow,
     route::Route,
+    watch::Watch,
 };
 
 /// A message that has begun.
@@ -33,6 +34,10 @@ pub struct Port<'a> {
     pub ranks: u32,
     /// What is added to a rank of the schedule to get the rank of the communicator.
     pub shift: u32,
+    /// Finds ranks that gave this call another length.
+    pub watch: Option<&'a mut Watch>,
+    /// Whether the library calls this while it makes progress, and must not be made to.
+    pub inside: bool,
 }
 
 impl Port<'_> {
@@ -99,6 +104,9 @@ impl Transport for Port<'_> {
 
     #[inline]
     fn test(&mut self, request: &mut Request) -> Outcome<bool> {
+        if self.inside && !self.library.may_have_ended(request.handle) {
+            return Ok(false);
+        }
         let (mut flag, mut status) = (0, Status::EMPTY);
         // SAFETY: the request is one of this run's, and there is room for a status.
         check(unsafe { (self.library.functions.Test)(&raw mut request.handle, &raw mut flag, &raw mut status) })?;
@@ -110,10 +118,27 @@ impl Transport for Port<'_> {
 
     #[inline]
     fn wait(&mut self, request: &mut Request) -> Outcome {
+        if self.watch.is_some() {
+            while !self.test(request)? {
+                if let Err(failed) = self.idle() {
+                    if request.expected.is_some() {
+                        self.give_up(request);
+                    }
+                    return Err(failed);
+                }
+            }
+            return Ok(());
+        }
         let mut status = Status::EMPTY;
         // SAFETY: the request is one of this run's, and there is room for a status.
         check(unsafe { (self.library.functions.Wait)(&raw mut request.handle, &raw mut status) })?;
         self.is_whole(request, &status)
+    }
+
+    #[inline]
+    fn idle(&mut self) -> Outcome {
+        let unlike = self.watch.as_mut().is_some_and(|watch| watch.finds_unlike(&self.call));
+        if unlike { Err(Failed(self.library.constants.truncated)) } else { Ok(()) }
     }
 
     fn give_up(&mut self, request: &mut Request) {

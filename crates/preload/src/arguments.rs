@@ -3,7 +3,11 @@
 use unisono_collective::Kind;
 use unisono_mpi::{Call, Comm, Datatype, Library, OpHandle, Outcome, Reduction};
 
-use crate::settings::settings;
+use crate::{
+    memory::{Memory, Places, Vector},
+    passed::Place,
+    settings::settings,
+};
 
 /// As MPI names them; what a collective does not have is 0.
 #[derive(Clone, Copy, Debug)]
@@ -18,26 +22,10 @@ pub struct Arguments {
     pub op: OpHandle,
     pub root: i32,
     pub comm: Comm,
-}
-
-/// Elements of one datatype in the program's memory.
-#[derive(Clone, Copy, Debug)]
-pub struct Memory {
-    pub address: usize,
-    pub count: usize,
-    pub datatype: Datatype,
-    /// Bytes without gaps.
-    pub bytes: usize,
-    /// Whether it lies in memory as it is sent.
-    pub plain: bool,
-}
-
-impl Memory {
-    /// Whether two pieces of memory without gaps have bytes in common. Others are copied before a call and after it.
-    fn meets(&self, other: &Self) -> bool {
-        let (first, last) = (self.address.max(other.address), |m: &Self| m.address.wrapping_add(m.bytes));
-        self.plain && other.plain && first < last(self).min(last(other))
-    }
+    /// Counts of every rank.
+    pub vector: Option<Vector>,
+    /// Where calls are counted that the library serves.
+    pub place: Option<Place>,
 }
 
 /// A collective as all ranks see it, with this rank's memory.
@@ -49,13 +37,28 @@ pub struct Described {
     pub output: Option<Memory>,
     /// The input is, or lies in, the output.
     pub in_place: bool,
+    /// The result is copied to its place after the call.
+    pub unpacks: bool,
     /// The program gave memory for input and output that has bytes in common, which MPI forbids.
     pub overlaps: bool,
 }
 
 impl Arguments {
     pub const fn new(kind: Kind, comm: Comm) -> Self {
-        Self { kind, send: 0, send_count: 0, send_type: 0, recv: 0, recv_count: 0, recv_type: 0, op: 0, root: 0, comm }
+        Self {
+            kind,
+            send: 0,
+            send_count: 0,
+            send_type: 0,
+            recv: 0,
+            recv_count: 0,
+            recv_type: 0,
+            op: 0,
+            root: 0,
+            comm,
+            vector: None,
+            place: None,
+        }
     }
 
     /// None: the call is not one that a plan serves, on any rank, or it is wrong and the library says so. Datatypes
@@ -64,6 +67,51 @@ impl Arguments {
     /// # Errors
     /// Those of the library.
     pub fn describe(
+        &self,
+        library: &Library,
+        private: Option<Comm>,
+        ranks: u32,
+        rank: u32,
+    ) -> Outcome<Option<Described>> {
+        let Some(vector) = self.vector else { return self.describe_even(library, private, ranks, rank) };
+        let Some(count) = self.even_count(library, vector, ranks)? else { return Ok(None) };
+        let mut even = Self { recv_count: count, ..*self };
+        if self.kind == Kind::ReduceScatter {
+            even.send_count = count;
+        }
+        let Some(displs) = vector.displs.filter(|_| self.recv != library.constants.in_place) else {
+            return even.describe_even(library, private, ranks, rank);
+        };
+        let extent = library.extent(library.constants.handle(self.recv_type))?;
+        let places = Places { displs, extent };
+        if places.are_one_after_the_other(count, ranks) {
+            even.recv = places.address(self.recv, 0);
+            return even.describe_even(library, private, ranks, rank);
+        }
+        let described = even.describe_even(library, private, ranks, rank)?;
+        Ok(described.map(|mut described| {
+            let own = places.address(self.recv, rank as usize);
+            described.input = described.input.map(|m| if described.in_place { m.at(own) } else { m });
+            described.output = described.output.map(|m| m.in_pieces(self.recv, places, ranks as usize));
+            described.unpacks = described.output.is_some_and(|output| output.bytes > 0);
+            described.overlaps = false;
+            described
+        }))
+    }
+
+    /// The count of every rank, if they all give as many bytes, which all ranks see alike.
+    fn even_count(&self, library: &Library, vector: Vector, ranks: u32) -> Outcome<Option<i64>> {
+        let datatype = library.constants.handle(self.recv_type);
+        if vector.counts.is_null() || datatype == library.constants.type_null {
+            return Ok(None);
+        }
+        let (size, _) = library.layout(datatype)?;
+        let first = vector.counts.at(0);
+        let is_even = size == 0 || (1..ranks as usize).all(|k| vector.counts.at(k) == first);
+        Ok(is_even.then_some(first))
+    }
+
+    fn describe_even(
         &self,
         library: &Library,
         private: Option<Comm>,
@@ -116,7 +164,7 @@ impl Arguments {
             };
             let count = usize::try_from(count).ok().and_then(|n| n.checked_mul(pieces));
             let bytes = count.and_then(|n| n.checked_mul(size));
-            let memory = count.zip(bytes).map(|(count, bytes)| Memory { address, count, datatype, bytes, plain });
+            let memory = count.zip(bytes).map(|(count, bytes)| Memory::new(address, (count, datatype), bytes, plain));
             // No address: the library says so. A datatype may hold addresses of its own (MPI_BOTTOM).
             Ok(memory.filter(|m| m.address != 0 || !m.plain || m.bytes == 0))
         };
@@ -137,7 +185,9 @@ impl Arguments {
                     // The whole vector lies where the result goes, and of a gathered one this rank's piece.
                     let piece = if self.kind == Kind::Allgather { me } else { 0 };
                     let count = usize::try_from(self.recv_count).ok().and_then(|count| count.checked_mul(piece));
-                    let Some(offset) = count else { return Ok(None) };
+                    let Some(offset) = count.filter(|_| c.handle(self.recv_type) != c.type_null) else {
+                        return Ok(None);
+                    };
                     let extent = if offset == 0 { 0 } else { library.extent(c.handle(self.recv_type))? };
                     let address = self.recv.wrapping_add(offset.wrapping_mul(extent));
                     memory(address, self.recv_count, pieces_in, self.recv_type)?
@@ -178,7 +228,8 @@ impl Arguments {
         };
         let in_place = in_place && input.is_some();
         let overlaps = !in_place && input.zip(output).is_some_and(|(input, output)| input.meets(&output));
-        Ok(Some(Described { call, input, output, in_place, overlaps }))
+        let unpacks = output.is_some_and(|output| !output.plain && output.bytes > 0);
+        Ok(Some(Described { call, input, output, in_place, unpacks, overlaps }))
     }
 }
 

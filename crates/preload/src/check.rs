@@ -19,7 +19,7 @@ use unisono_mpi::{Call, Comm, Element, Home, Library, Number, Op, Outcome, Reduc
 use crate::{
     arguments::Described,
     comms::{Known, Served},
-    intercept::{Words, copy_out, prepare},
+    intercept::{Words, prepare},
     probe, report,
     settings::say,
 };
@@ -43,7 +43,7 @@ pub fn both(
     original: &impl Fn() -> c_int,
 ) -> Outcome<c_int> {
     let start = Instant::now();
-    let call = prepare(library, home, described, served, None)?;
+    let call = prepare(library, home, described, served.planned.rows(), &mut served.buffers, None)?;
     // SAFETY: `prepare` gave the call memory of the sizes that the program states.
     unsafe { served.planned.run(library, call, entry)? };
     let seconds = start.elapsed();
@@ -61,7 +61,8 @@ pub fn both(
     let mut library_has: &[u8] = &[];
     if let Some(output) = described.output {
         let to = theirs.bytes(output.bytes);
-        copy_out(library, &output, to, home.comm())?;
+        // SAFETY: the program states that it holds so many bytes; the buffer was made for them.
+        unsafe { output.copy_out(library, to, home.comm())? };
         let (ours, theirs) = (served.buffers.output.seen(output.bytes), theirs.seen(output.bytes));
         wrong = compare(ours, theirs, call.reduction, &scale, known.ranks);
         differs = rounded_otherwise(ours, theirs, call.reduction);

@@ -8,6 +8,7 @@ use std::{
 use unisono_mpi::{Comm, Home, Joined, Library, Outcome, Planned};
 
 use crate::{
+    begun::Begun,
     home::once,
     intercept::{Buffers, guarded},
     settings::settings,
@@ -18,6 +19,7 @@ pub struct Known {
     pub rank: u32,
     /// None: all its calls are the library's own.
     planned: Option<Mutex<Served>>,
+    begun: Option<Arc<Begun>>,
 }
 
 /// What serves the planned calls of a communicator, one at a time.
@@ -29,6 +31,11 @@ pub struct Served {
 impl Known {
     pub fn is_planned(&self) -> bool {
         self.planned.is_some()
+    }
+
+    /// What serves calls that are only begun, if a plan does.
+    pub fn begun(&self) -> Option<&Arc<Begun>> {
+        self.begun.as_ref()
     }
 
     /// A planned call failed midway.
@@ -55,13 +62,17 @@ static COMMS: RwLock<Vec<(Comm, Arc<Known>)>> = RwLock::new(Vec::new());
 /// Those of the library.
 #[inline]
 pub fn known(library: &Library, home: Option<&Home>, comm: Comm) -> Outcome<Arc<Known>> {
-    {
-        let comms = COMMS.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, known)) = comms.iter().find(|(handle, _)| *handle == comm) {
-            return Ok(Arc::clone(known));
-        }
+    match found(comm) {
+        Some(known) => Ok(known),
+        None => learn(library, home, comm),
     }
-    learn(library, home, comm)
+}
+
+/// What is known of a communicator, if something is.
+#[inline]
+pub fn found(comm: Comm) -> Option<Arc<Known>> {
+    let comms = COMMS.read().unwrap_or_else(PoisonError::into_inner);
+    comms.iter().find(|(handle, _)| *handle == comm).map(|(_, known)| Arc::clone(known))
 }
 
 #[cold]
@@ -72,16 +83,21 @@ fn learn(library: &Library, home: Option<&Home>, comm: Comm) -> Outcome<Arc<Know
         Some(home) if !inter => home.join(library, comm, ranks, rank)?,
         _ => Joined::Unplanned,
     };
+    let mut begun = None;
     let planned = match joined {
-        Joined::Planned(planned) => Some(Mutex::new(Served { planned: *planned, buffers: Buffers::default() })),
+        Joined::Planned { planned, begun: by } => {
+            begun = by.map(|planned| Begun::new(*planned));
+            Some(Mutex::new(Served { planned: *planned, buffers: Buffers::default() }))
+        }
         Joined::Refused => {
-            complain(ranks, rank);
+            // Another rank has no proof to fail, and goes on.
+            guarded(|| complain(ranks, rank), ());
             None
         }
         Joined::Unplanned => None,
     };
     library.set_attribute(comm, keyval(library)?)?;
-    let known = Arc::new(Known { ranks, rank, planned });
+    let known = Arc::new(Known { ranks, rank, planned, begun });
     let mut comms = COMMS.write().unwrap_or_else(PoisonError::into_inner);
     comms.retain(|(handle, _)| *handle != comm);
     comms.push((comm, Arc::clone(&known)));

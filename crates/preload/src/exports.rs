@@ -8,9 +8,11 @@ use unisono_mpi::{Agreement, library};
 
 use crate::{
     arguments::Arguments,
+    begun::begin,
     home,
     intercept::{SERVED, collective, guarded},
     original::{COUNT_TOO_LARGE, NO_FUNCTION, Original, call_original},
+    passed::Place,
     report,
     settings::settings,
 };
@@ -19,13 +21,14 @@ use crate::{
 /// the first serves, as programs that look functions up by name may call the second because it is here.
 macro_rules! two_forms {
     ($name:ident, $name_c:ident, $pmpi:literal, $pmpi_c:literal,
-     ($($parameter:ident: $type:tt),*), counts($($count:ident),*), on $comm:ident, $kind:expr, { $($field:ident: $value:expr),* }) => {
+     ($($parameter:ident: $type:tt),*), counts($($count:ident),*), on $comm:ident, $kind:expr, { $($field:ident: $value:expr),* }
+     $(, begins $request:ident at $place:ident)?) => {
         #[unsafe(no_mangle)]
         pub extern "C" fn $name($($parameter: two_forms!(@narrow $type)),*) -> c_int {
             static ORIGINAL: Original = Original::new($pmpi);
             let pass = || call_original!(ORIGINAL, $($parameter as usize),*);
             $(let $count = i64::from($count);)*
-            collective(Arguments { $($field: $value,)* ..Arguments::new($kind, $comm) }, pass)
+            two_forms!(@call Arguments { $($field: $value,)* ..Arguments::new($kind, $comm) }, pass $(, $request, $place)?)
         }
 
         #[unsafe(no_mangle)]
@@ -41,8 +44,12 @@ macro_rules! two_forms {
                 }
                 call_original!(NARROW, $($parameter as usize),*)
             };
-            collective(Arguments { $($field: $value,)* ..Arguments::new($kind, $comm) }, pass)
+            two_forms!(@call Arguments { $($field: $value,)* ..Arguments::new($kind, $comm) }, pass $(, $request, $place)?)
         }
+    };
+    (@call $arguments:expr, $pass:expr) => { collective($arguments, $pass) };
+    (@call $arguments:expr, $pass:expr, $request:ident, $place:ident) => {
+        begin($arguments, $request, Place::$place, $pass)
     };
     (@narrow count) => { c_int };
     (@wide count) => { i64 };
@@ -87,6 +94,61 @@ two_forms! {
     c"PMPI_Reduce_scatter_block", c"PMPI_Reduce_scatter_block_c",
     (send: usize, recv: usize, n: count, datatype: usize, op: usize, comm: usize), counts(n), on comm, Kind::ReduceScatter,
     { send: send, send_count: n, send_type: datatype, recv: recv, recv_count: n, recv_type: datatype, op: op }
+}
+
+two_forms! {
+    MPI_Iallreduce, MPI_Iallreduce_c, c"PMPI_Iallreduce", c"PMPI_Iallreduce_c",
+    (send: usize, recv: usize, n: count, datatype: usize, op: usize, comm: usize, request: usize), counts(n), on comm,
+    Kind::Allreduce,
+    { send: send, send_count: n, send_type: datatype, recv: recv, recv_count: n, recv_type: datatype, op: op },
+    begins request at MPI_Iallreduce
+}
+
+two_forms! {
+    MPI_Ireduce, MPI_Ireduce_c, c"PMPI_Ireduce", c"PMPI_Ireduce_c",
+    (send: usize, recv: usize, n: count, datatype: usize, op: usize, root: c_int, comm: usize, request: usize), counts(n),
+    on comm, Kind::Reduce,
+    { send: send, send_count: n, send_type: datatype, recv: recv, recv_count: n, recv_type: datatype, op: op, root: root },
+    begins request at MPI_Ireduce
+}
+
+two_forms! {
+    MPI_Ibcast, MPI_Ibcast_c, c"PMPI_Ibcast", c"PMPI_Ibcast_c",
+    (buffer: usize, n: count, datatype: usize, root: c_int, comm: usize, request: usize), counts(n), on comm, Kind::Broadcast,
+    { recv: buffer, recv_count: n, recv_type: datatype, root: root },
+    begins request at MPI_Ibcast
+}
+
+two_forms! {
+    MPI_Iallgather, MPI_Iallgather_c, c"PMPI_Iallgather", c"PMPI_Iallgather_c",
+    (send: usize, n: count, send_type: usize, recv: usize, m: count, recv_type: usize, comm: usize, request: usize),
+    counts(n, m), on comm, Kind::Allgather,
+    { send: send, send_count: n, send_type: send_type, recv: recv, recv_count: m, recv_type: recv_type },
+    begins request at MPI_Iallgather
+}
+
+two_forms! {
+    MPI_Ialltoall, MPI_Ialltoall_c, c"PMPI_Ialltoall", c"PMPI_Ialltoall_c",
+    (send: usize, n: count, send_type: usize, recv: usize, m: count, recv_type: usize, comm: usize, request: usize),
+    counts(n, m), on comm, Kind::Alltoall,
+    { send: send, send_count: n, send_type: send_type, recv: recv, recv_count: m, recv_type: recv_type },
+    begins request at MPI_Ialltoall
+}
+
+two_forms! {
+    MPI_Ireduce_scatter_block, MPI_Ireduce_scatter_block_c,
+    c"PMPI_Ireduce_scatter_block", c"PMPI_Ireduce_scatter_block_c",
+    (send: usize, recv: usize, n: count, datatype: usize, op: usize, comm: usize, request: usize), counts(n), on comm,
+    Kind::ReduceScatter,
+    { send: send, send_count: n, send_type: datatype, recv: recv, recv_count: n, recv_type: datatype, op: op },
+    begins request at MPI_Ireduce_scatter_block
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn MPI_Ibarrier(comm: usize, request: usize) -> c_int {
+    static ORIGINAL: Original = Original::new(c"PMPI_Ibarrier");
+    let pass = || call_original!(ORIGINAL, comm, request);
+    begin(Arguments::new(Kind::Barrier, comm), request, Place::MPI_Ibarrier, pass)
 }
 
 #[unsafe(no_mangle)]

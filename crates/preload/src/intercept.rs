@@ -8,14 +8,15 @@ use std::{
 };
 
 use unisono_collective::Kind;
-use unisono_mpi::{Agreement, Call, Failed, Home, Library, Outcome, Planned, Reduction, library};
+use unisono_mpi::{Agreement, Call, Failed, Home, Library, Outcome, Reduction, Rows, library};
 
 use crate::{
-    arguments::{Arguments, Described, Memory},
+    arguments::{Arguments, Described},
     check,
-    comms::{self, Known, Served},
+    comms::{self, Known},
     home::{self, once},
-    report,
+    memory::Memory,
+    passed, report,
     settings::{say, settings},
 };
 
@@ -53,16 +54,27 @@ pub static SERVED: AtomicU64 = AtomicU64::new(0);
 /// Serves a call, by the plan where it can. No panic leaves it.
 #[inline]
 pub fn collective(arguments: Arguments, original: impl Fn() -> c_int) -> c_int {
+    shielded(
+        arguments.comm,
+        &original,
+        |started| {
+            if settings().off { original() } else { serve(&arguments, &original, started) }
+        },
+    )
+}
+
+/// What `serve` returns. Where it panics, the library serves the call, or ends the program if the call has started.
+#[inline]
+pub fn shielded(comm: usize, original: &impl Fn() -> c_int, serve: impl FnOnce(&Cell<bool>) -> c_int) -> c_int {
     let started = Cell::new(false);
-    let serve = || if settings().off { original() } else { serve(&arguments, &original, &started) };
-    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(serve)) {
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| serve(&started))) {
         Ok(code) => code,
-        Err(_) if !started.get() => guarded(&original, crate::original::NO_FUNCTION),
+        Err(_) if !started.get() => guarded(original, crate::original::NO_FUNCTION),
         Err(_) => {
             // Other ranks wait for messages that will not come.
             say("an internal failure in the midst of a planned collective; the program is ended");
             if let Some(library) = library() {
-                library.abort(arguments.comm, 1);
+                library.abort(comm, 1);
             }
             crate::original::NO_FUNCTION
         }
@@ -87,9 +99,15 @@ fn serve(arguments: &Arguments, original: &impl Fn() -> c_int, started: &Cell<bo
     if settings().report.is_none() && planned_home.is_none() {
         return original();
     }
-    let known = match comms::known(library, home, comm) {
-        Ok(known) => known,
-        Err(Failed(code)) => return code,
+    let known = if arguments.place.is_some() {
+        // Another rank may make the call where it does not come by here, and would not join.
+        let Some(known) = comms::found(comm) else { return passed_on(arguments, original) };
+        known
+    } else {
+        match comms::known(library, home, comm) {
+            Ok(known) => known,
+            Err(Failed(code)) => return code,
+        }
     };
     if settings().report.is_none() && !known.is_planned() {
         return original();
@@ -106,9 +124,17 @@ fn serve(arguments: &Arguments, original: &impl Fn() -> c_int, started: &Cell<bo
     }
 }
 
+/// Calls whose like a plan serves only in part are counted by name.
+fn passed_on(arguments: &Arguments, original: &impl Fn() -> c_int) -> c_int {
+    if let Some(place) = arguments.place {
+        passed::count(place);
+    }
+    original()
+}
+
 fn by_library(library: &Library, arguments: &Arguments, known: &Known, original: &impl Fn() -> c_int) -> c_int {
-    if settings().report.is_none() {
-        return original();
+    if settings().report.is_none() || arguments.place.is_some() {
+        return passed_on(arguments, original);
     }
     let bytes = match arguments.describe(library, None, known.ranks, known.rank) {
         Ok(Some(described)) => described.call.bytes(),
@@ -131,19 +157,23 @@ fn planned(
     let comm = library.constants.handle(arguments.comm);
     let Some(mut served) = known.serve() else { return Ok(None) };
     // What cannot be described, such as a datatype that is none, is the library's to refuse.
-    let Ok(Some(described)) = arguments.describe(library, Some(home.comm()), known.ranks, known.rank) else {
-        return Ok(None);
-    };
+    let described = arguments.describe(library, Some(home.comm()), known.ranks, known.rank);
+    let number = served.planned.note(described.as_ref().ok().and_then(Option::as_ref).map(|described| &described.call));
+    served.planned.wait_for(number);
+    let Ok(Some(described)) = described else { return Ok(None) };
     let Some(entry) = served.planned.rows().find(&described.call) else { return Ok(None) };
     if !described.fits(known.ranks) {
         return Ok(None);
     }
     // An input that is the output is an error of this rank alone. A library that refuses it does so before it waits for
     // other ranks; where the library does not look, all ranks take part in the planned call.
-    if described.overlaps && arguments.send == arguments.recv && home.refuses_alias(arguments.kind) {
+    if described.overlaps
+        && arguments.send == arguments.recv
+        && home.refuses_alias(arguments.kind, arguments.vector.is_some())
+    {
         return Ok(None);
     }
-    if !rounds_alike(&served.planned, &described.call, entry, known) {
+    if !rounds_alike(served.planned.rows(), &described.call, entry, known) {
         return Ok(None);
     }
     let served = &mut *served;
@@ -158,14 +188,15 @@ fn planned(
         return Ok(Some(code));
     }
     let start = settings().report.is_some().then(Instant::now);
-    let call = prepare(library, home, &described, served, Some(entry))?;
+    let call = prepare(library, home, &described, served.planned.rows(), &mut served.buffers, Some(entry))?;
     // SAFETY: `prepare` gave the call memory of the sizes that the program states, which it keeps as in a call of MPI; our
     // own is kept in `Served`, which `comms::freed` never frees after a failure.
     unsafe { served.planned.run(library, call, entry)? };
-    if let Some(output) = described.output.filter(|output| !output.plain && output.bytes > 0) {
-        let comm = home.comm();
+    if described.unpacks
+        && let Some(output) = described.output
+    {
         // SAFETY: the program's memory as it states it, and the output's bytes.
-        unsafe { library.unpack(call.output, output.bytes, output.address, output.count, output.datatype, comm)? };
+        unsafe { output.copy_in(library, home.comm(), call.output)? };
     }
     if let Some(start) = start {
         let row = served.planned.rows().row(described.call.kind, entry);
@@ -176,10 +207,9 @@ fn planned(
 
 /// Whether all ranks end a call with the same bits. An allreduce whose result may depend on the order of its sums is served
 /// only by schedules that combine in one order on all ranks, unless the plan and the environment both permit others.
-fn rounds_alike(planned: &Planned, call: &Call, entry: usize, known: &Known) -> bool {
+pub fn rounds_alike(rows: &Rows, call: &Call, entry: usize, known: &Known) -> bool {
     static SAID: AtomicBool = AtomicBool::new(false);
     let is_exact = |r: Reduction| r.op.is_some() && r.element.is_some_and(|element| element.number.is_exact());
-    let rows = planned.rows();
     if call.kind != Kind::Allreduce || call.reduction.is_none_or(is_exact) || rows.is_repeatable(call.kind, entry) {
         return true;
     }
@@ -203,11 +233,11 @@ pub fn prepare(
     library: &Library,
     home: &Home,
     described: &Described,
-    served: &mut Served,
+    rows: &Rows,
+    buffers: &mut Buffers,
     entry: Option<usize>,
 ) -> Outcome<Call> {
     let mut call = described.call;
-    let Served { planned, buffers } = served;
     if call.kind == Kind::Barrier {
         // Its one element has no meaning, but a place.
         call.input = buffers.input.bytes(call.element_bytes);
@@ -217,13 +247,14 @@ pub fn prepare(
     call.in_place = described.in_place
         && plain(described.input)
         && plain(described.output)
-        && entry.is_some_and(|entry| planned.rows().runs_in_place(call.kind, entry));
+        && entry.is_some_and(|entry| rows.runs_in_place(call.kind, entry));
     if let Some(input) = described.input {
         call.input = if input.plain && !described.overlaps && (call.in_place || !described.in_place) {
             input.address as *const u8
         } else {
             let copy = buffers.input.bytes(input.bytes);
-            copy_out(library, &input, copy, home.comm())?;
+            // SAFETY: the program states that it holds so many bytes; the buffer was made for them.
+            unsafe { input.copy_out(library, copy, home.comm())? };
             copy
         };
     }
@@ -234,23 +265,9 @@ pub fn prepare(
     Ok(call)
 }
 
-/// Copies what the program holds, without gaps.
-pub fn copy_out(library: &Library, memory: &Memory, to: *mut u8, comm: usize) -> Outcome {
-    if memory.bytes == 0 {
-        return Ok(());
-    }
-    if memory.plain {
-        // SAFETY: the program states that it holds so many bytes; the buffer was made for them.
-        unsafe { std::ptr::copy_nonoverlapping(memory.address as *const u8, to, memory.bytes) };
-        return Ok(());
-    }
-    // SAFETY: as above.
-    unsafe { library.pack(memory.address, memory.count, memory.datatype, to, memory.bytes, comm) }
-}
-
 impl Described {
     /// Whether the program's memory holds what the collective needs: a wrong call is the library's to refuse.
-    fn fits(&self, ranks: u32) -> bool {
+    pub fn fits(&self, ranks: u32) -> bool {
         let Some((input, output)) = self.call.sizes(ranks) else { return false };
         self.input.is_none_or(|m| m.bytes == input) && self.output.is_none_or(|m| m.bytes == output)
     }

@@ -10,13 +10,16 @@
 //! instead, after it the program is ended, as the other ranks would wait for ever.
 
 mod arguments;
+mod begun;
 mod check;
 mod comms;
 mod exports;
 mod home;
 mod intercept;
+mod memory;
 mod original;
 mod passed;
 mod probe;
 mod report;
 mod settings;
+mod vectors;

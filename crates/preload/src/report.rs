@@ -19,19 +19,31 @@ use crate::{
     settings::{NONBLOCK, Report, say, settings},
 };
 
-/// Kind, power of two of its bytes, ranks, and the row of the plan plus one (0: the library's own).
+/// Kind (with [`BEGUN`], of a call that was only begun), power of two of its bytes, ranks, and the row of the plan plus one (0: the library's own).
 type Key = (usize, u32, u32, usize);
 
 static RAN: Mutex<BTreeMap<Key, (u64, u64)>> = Mutex::new(BTreeMap::new());
 
+/// Added to the number of a kind for calls that were only begun.
+const BEGUN: usize = Kind::ALL.len();
+
 /// Counts a call, in the class of sizes `2^(k-1) .. 2^k`.
 pub fn count(kind: Kind, bytes: u64, ranks: u32, row: Option<usize>, took: Duration) {
+    add(kind as usize, bytes, ranks, row, took);
+}
+
+/// Counts a call that was only begun, with the time until it was complete.
+pub fn count_begun(kind: Kind, bytes: u64, ranks: u32, row: usize, took: Duration) {
+    add(kind as usize + BEGUN, bytes, ranks, Some(row), took);
+}
+
+fn add(kind: usize, bytes: u64, ranks: u32, row: Option<usize>, took: Duration) {
     if settings().report.is_none() {
         return;
     }
     let class = u64::BITS - bytes.leading_zeros();
     let mut ran = RAN.lock().unwrap_or_else(PoisonError::into_inner);
-    let entry = ran.entry((kind as usize, class, ranks, row.map_or(0, |r| r + 1))).or_default();
+    let entry = ran.entry((kind, class, ranks, row.map_or(0, |r| r + 1))).or_default();
     entry.0 += 1;
     entry.1 = entry.1.saturating_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
 }
@@ -90,7 +102,7 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
 fn key(row: &[u64]) -> Option<Key> {
     let (kind, class) = (usize::try_from(row[0]).ok()?, u32::try_from(row[1]).ok()?);
     let (ranks, number) = (u32::try_from(row[2]).ok()?, usize::try_from(row[3]).ok()?);
-    (kind < Kind::ALL.len() && class <= u64::BITS).then_some((kind, class, ranks, number))
+    (kind < 2 * BEGUN && class <= u64::BITS).then_some((kind, class, ranks, number))
 }
 
 fn text(all: &[Vec<u64>], compared: u64, different: u64) -> String {
@@ -128,7 +140,8 @@ fn text(all: &[Vec<u64>], compared: u64, different: u64) -> String {
         };
         let algorithm = if row == 0 { "library".to_owned() } else { name_of(row - 1) };
         let seconds = nanoseconds as f64 / 1e9;
-        let name = Kind::ALL[kind].name();
+        let (name, i) = (Kind::ALL[kind % BEGUN].name(), if kind < BEGUN { "" } else { "i" });
+        let name = format!("{i}{name}");
         let _ = writeln!(text, "{name:<14} {bytes:>24} {ranks:>6} {calls:>9} {seconds:>12.6}  {algorithm}");
     }
     for (name, calls) in passed::NAMES.iter().zip(others).filter(|(_, calls)| *calls > 0) {

@@ -26,6 +26,8 @@ pub struct Settings {
     pub safe_ops: bool,
     /// A plan may name schedules after which ranks have different bits of a rounded allreduce.
     pub unlike_bits: bool,
+    /// Calls that are only begun may be served too.
+    pub nonblocking: bool,
     pub report: Option<Report>,
     pub plan: Option<Arc<PlanFile>>,
     /// Why there is no plan though one was named.
@@ -62,6 +64,7 @@ impl Settings {
             check: flag("UNISONO_CHECK"),
             safe_ops: flag("UNISONO_SAFE_OPS"),
             unlike_bits: flag("UNISONO_UNLIKE_BITS"),
+            nonblocking: flag("UNISONO_NONBLOCKING"),
             report,
             plan,
             complaint,

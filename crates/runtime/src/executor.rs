@@ -72,7 +72,13 @@ impl<R> Executor<R> {
     pub fn run<T: Transport<Request = R>>(&mut self, blocks: &Blocks, transport: &mut T) -> Result<(), T::Error> {
         self.start();
         let wait = self.lanes.len() == 1;
-        while self.advance(blocks, transport, wait)? != Progress::Finished {}
+        loop {
+            match self.advance(blocks, transport, wait)? {
+                Progress::Moved => {}
+                Progress::Blocked => transport.idle()?,
+                Progress::Finished => break,
+            }
+        }
         for message in &mut self.departures {
             message.has_ended(transport, true)?;
         }

@@ -44,6 +44,14 @@ pub trait Transport {
     /// Those of the message layer.
     fn wait(&mut self, request: &mut Self::Request) -> Result<(), Self::Error>;
 
+    /// Called again and again by a run that waits for messages and can do nothing else.
+    ///
+    /// # Errors
+    /// The messages will never come.
+    fn idle(&mut self) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
     /// Ends a receive for good: afterwards nothing is written to its slice. It is not asked again.
     fn give_up(&mut self, request: &mut Self::Request);
 

@@ -21,6 +21,7 @@ __all__ = ["run"]
 @click.option("--report", metavar="FILE|stderr", help="Say what ran, when the program ends.")
 @click.option("--check", is_flag=True, help="Run every planned collective by the MPI library too, and compare.")
 @click.option("--safe-ops", is_flag=True, help="The program's own operators are associative: plans may serve them.")
+@click.option("--nonblocking", is_flag=True, help="The plan serves MPI_Iallreduce and its like too.")
 @click.option("--off", is_flag=True, help="Load the library, but let it stand aside.")
 @click.option(
     "--launcher",
@@ -37,6 +38,7 @@ def run(
     report: str | None,
     check: bool,
     safe_ops: bool,
+    nonblocking: bool,
     off: bool,
     launcher: str | None,
     dry_run: bool,
@@ -56,7 +58,14 @@ def run(
         )
     starter = find_launcher(program[0], launcher)
     cores = len(os.sched_getaffinity(0))
-    command = starter.command(ranks, ranks > cores, variables(plan, report, check, safe_ops, off), list(program))
+    switches = {
+        "UNISONO_CHECK": check,
+        "UNISONO_SAFE_OPS": safe_ops,
+        "UNISONO_NONBLOCKING": nonblocking,
+        "UNISONO_OFF": off,
+    }
+    settings = variables(plan, report, [name for name, on in switches.items() if on])
+    command = starter.command(ranks, ranks > cores, settings, list(program))
     if dry_run:
         print_lines(shlex.join(command))
         return 0

@@ -5,6 +5,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +25,7 @@ SETTINGS = (
     "UNISONO_SAFE_OPS",
     "UNISONO_OFF",
     "UNISONO_UNLIKE_BITS",
+    "UNISONO_NONBLOCKING",
 )
 
 
@@ -158,8 +160,8 @@ def environment(launcher: Launcher) -> dict[str, str]:
     return variables
 
 
-def variables(plan: str | None, report: str | None, check: bool, safe_ops: bool, off: bool) -> dict[str, str]:
-    """The environment variables of the program's processes.
+def variables(plan: str | None, report: str | None, switches: Iterable[str]) -> dict[str, str]:
+    """The environment variables of the program's processes; ``switches`` are those that are on.
 
     Raises:
         InputError: the library is not built.
@@ -176,10 +178,5 @@ def variables(plan: str | None, report: str | None, check: bool, safe_ops: bool,
         found["UNISONO_PLAN"] = str(Path(plan).resolve())
     if report is not None:
         found["UNISONO_REPORT"] = report if report == "stderr" else str(Path(report).resolve())
-    if check:
-        found["UNISONO_CHECK"] = "1"
-    if safe_ops:
-        found["UNISONO_SAFE_OPS"] = "1"
-    if off:
-        found["UNISONO_OFF"] = "1"
+    found |= dict.fromkeys(switches, "1")
     return found

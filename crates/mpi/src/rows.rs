@@ -1,0 +1,113 @@
+//! The rows of a plan that serve the calls of one communicator.
+
+use std::{ffi::c_int, sync::Arc};
+
+use unisono_collective::{Kind, OperatorClass};
+use unisono_schedule::{plan_file::PlanFile, stored::in_place};
+
+use crate::call::Call;
+
+/// A row for the communicator's number of ranks.
+pub(crate) struct Entry {
+    row: usize,
+    per_node: Option<u32>,
+    class: OperatorClass,
+    first_bytes: u64,
+    last_bytes: u64,
+    /// None: the library's own.
+    pub schedule: Option<usize>,
+    /// Where its executors are in [`crate::Planned`].
+    pub number: usize,
+}
+
+impl Entry {
+    fn serves(&self, class: OperatorClass, bytes: u64) -> bool {
+        let fits = self.class == class || (class == OperatorClass::Commutative && self.class == OperatorClass::Ordered);
+        fits && self.first_bytes <= bytes && bytes <= self.last_bytes
+    }
+}
+
+/// The rows never change, so threads may share them.
+pub struct Rows {
+    pub(crate) plan: Arc<PlanFile>,
+    pub(crate) ranks: u32,
+    /// By kind; those that come first serve first.
+    pub(crate) entries: Vec<Vec<Entry>>,
+}
+
+/// Calls beyond are the library's own: a message's length is an `int`.
+const MOST_BYTES: usize = i32::MAX as usize;
+
+impl Rows {
+    /// The rows for so many ranks, of which so many share a node, with the number of tags that this rank receives by; none if
+    /// one of its programs cannot be decoded.
+    pub fn new(plan: &Arc<PlanFile>, ranks: u32, rank: u32, per_node: Option<u32>) -> Option<(Self, c_int)> {
+        let mut entries: Vec<Vec<Entry>> = Kind::ALL.iter().map(|_| Vec::new()).collect();
+        let mut tags = 1;
+        let rows = plan.table().rows().iter().enumerate().filter(|(_, row)| row.ranks == ranks);
+        for (number, row) in rows.filter(|(_, row)| row.per_node.is_none() || row.per_node == per_node) {
+            let schedule = plan.schedule(number);
+            if let Some(schedule) = schedule {
+                let facts = plan.facts(schedule);
+                // Any rank may be the root, and then this one plays another part.
+                let parts = if row.kind.has_root() { 0..ranks } else { rank..rank + 1 };
+                for part in parts {
+                    let program = plan.program(schedule, part).ok()?;
+                    let last = program.arrivals.iter().map(|arrival| arrival.tag).max();
+                    tags = tags.max(c_int::try_from(last.unwrap_or(0)).ok()?.checked_add(1)?);
+                    if facts.in_place {
+                        in_place(&program, &facts.collective, part)?;
+                    }
+                }
+            }
+            entries[row.kind as usize].push(Entry {
+                row: number,
+                per_node: row.per_node,
+                class: row.class,
+                first_bytes: row.first_bytes,
+                last_bytes: row.last_bytes,
+                schedule,
+                number: 0,
+            });
+        }
+        for kind in &mut entries {
+            // As DecisionTable::find has it: rows for these ranks per node, then those for operators that commute.
+            kind.sort_by_key(|entry| (entry.per_node.is_none(), entry.class, entry.first_bytes));
+        }
+        for (number, entry) in entries.iter_mut().flatten().enumerate() {
+            entry.number = number;
+        }
+        Some((Self { plan: Arc::clone(plan), ranks, entries }, tags))
+    }
+
+    /// Which entry serves a call; the answer is the same on all ranks. None: the library's own.
+    #[inline]
+    pub fn find(&self, call: &Call) -> Option<usize> {
+        let (class, bytes) = (call.class(), call.bytes());
+        let found = self.entries[call.kind as usize].iter().position(|entry| entry.serves(class, bytes))?;
+        let schedule = self.entries[call.kind as usize][found].schedule?;
+        let facts = self.plan.facts(schedule);
+        let (given, got) = call.sizes(self.ranks)?;
+        // Messages and sums count bytes and elements by `int`.
+        let fits = call.element_bytes > 0 && given.max(got) <= MOST_BYTES;
+        // Counting ranks from another root turns their order.
+        let turned = class == OperatorClass::Ordered && call.kind.has_root() && call.root != facts.collective.root;
+        let known = !call.kind.has_root() || call.root < self.ranks;
+        (fits && known && !turned && facts.serves(call.elements as u64)).then_some(found)
+    }
+
+    /// The row of the plan's table that an entry is.
+    pub fn row(&self, kind: Kind, entry: usize) -> usize {
+        self.entries[kind as usize][entry].row
+    }
+
+    /// Whether all ranks end an entry's calls with the same bits.
+    pub fn is_repeatable(&self, kind: Kind, entry: usize) -> bool {
+        self.entries[kind as usize][entry].schedule.is_some_and(|s| self.plan.facts(s).repeatable)
+    }
+
+    /// Whether an entry takes the input where the output goes, without a copy.
+    pub fn runs_in_place(&self, kind: Kind, entry: usize) -> bool {
+        self.entries[kind as usize][entry].schedule.is_some_and(|s| self.plan.facts(s).in_place)
+    }
+}

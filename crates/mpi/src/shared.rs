@@ -1,0 +1,108 @@
+//! Memory that the processes of one machine share: a file in `/dev/shm` that loses its name once all have it.
+
+use std::{
+    collections::hash_map::RandomState,
+    ffi::{c_int, c_void},
+    fs::{File, OpenOptions, remove_file},
+    hash::BuildHasher,
+    io::{Error, Result},
+    os::{fd::AsRawFd, unix::fs::OpenOptionsExt},
+    path::PathBuf,
+    ptr,
+    sync::atomic::AtomicU64,
+};
+
+unsafe extern "C" {
+    fn mmap(at: *mut c_void, bytes: usize, protection: c_int, flags: c_int, file: c_int, offset: i64) -> *mut c_void;
+}
+
+const PROT_READ_AND_WRITE: c_int = 3;
+const MAP_SHARED: c_int = 1;
+
+/// The file, which whoever made it removes when it is dropped.
+pub struct Shared {
+    file: File,
+    name: [c_int; 2],
+    bytes: usize,
+    is_ours: bool,
+}
+
+fn path([high, low]: [c_int; 2]) -> PathBuf {
+    PathBuf::from(format!("/dev/shm/unisono-{high:08x}{low:08x}"))
+}
+
+impl Shared {
+    /// So many bytes, all zero, under a name that nobody can guess.
+    ///
+    /// # Errors
+    /// The system has no such memory.
+    pub fn create(bytes: usize) -> Result<Self> {
+        let drawn = RandomState::new().hash_one(std::process::id());
+        let name = [(drawn >> 32) as c_int, drawn as c_int];
+        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path(name))?;
+        let made = Self { file, name, bytes, is_ours: true };
+        made.file.set_len(bytes as u64)?;
+        Ok(made)
+    }
+
+    /// The memory that another process made.
+    ///
+    /// # Errors
+    /// This process cannot see it.
+    pub fn open(name: [c_int; 2], bytes: usize) -> Result<Self> {
+        let file = OpenOptions::new().read(true).write(true).open(path(name))?;
+        match file.metadata()?.len() == bytes as u64 {
+            true => Ok(Self { file, name, bytes, is_ours: false }),
+            false => Err(Error::other("another size")),
+        }
+    }
+
+    pub fn name(&self) -> [c_int; 2] {
+        self.name
+    }
+
+    /// The first word of the memory, which stays until the process ends.
+    ///
+    /// # Errors
+    /// The address space is full.
+    pub fn map(&self) -> Result<*const AtomicU64> {
+        let file = self.file.as_raw_fd();
+        // SAFETY: a new mapping at an address of the system's choice, of a file that is open.
+        let at = unsafe { mmap(ptr::null_mut(), self.bytes, PROT_READ_AND_WRITE, MAP_SHARED, file, 0) };
+        // MAP_FAILED is -1.
+        if at.addr() == usize::MAX { Err(Error::last_os_error()) } else { Ok(at.cast_const().cast()) }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if self.is_ours {
+            // Without a name it lives on as long as somebody has it.
+            let _ = remove_file(path(self.name));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use super::*;
+
+    #[test]
+    fn both_see_one_memory_without_a_name() {
+        let ours = Shared::create(64).expect("shared memory");
+        let theirs = Shared::open(ours.name(), 64).expect("the same");
+        assert!(Shared::open(ours.name(), 128).is_err(), "another size");
+        let (a, b) = (ours.map().expect("room"), theirs.map().expect("room"));
+        let name = ours.name();
+        drop((ours, theirs));
+        assert!(!path(name).exists());
+        // SAFETY: eight words are mapped at this address until the process ends.
+        let a = unsafe { &*a.wrapping_add(7) };
+        // SAFETY: as above.
+        let b = unsafe { &*b.wrapping_add(7) };
+        a.store(5, Ordering::Relaxed);
+        assert_eq!(b.load(Ordering::Relaxed), 5);
+    }
+}

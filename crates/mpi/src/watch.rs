@@ -1,0 +1,295 @@
+//! Finds ranks that make one call with different lengths, where they would wait for each other for ever.
+//!
+//! Rows of a plan name different schedules for different lengths. A rank that gives another length than the others then
+//! runs another schedule, or the library's algorithm, and the messages that the others wait for are never sent. So every
+//! rank notes its latest calls in memory that the ranks of its node share: the communicator, the number of the call on
+//! it, and its length. A rank that has waited for [`PATIENCE`] reads the notes of the others. A note of the same call with
+//! another length is a proof of the error, however slow a rank is; without one, the rank goes on waiting. Noting takes no
+//! call of MPI and waits for nobody. Ranks of other nodes cannot be read.
+
+use std::{
+    ffi::c_int,
+    ptr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use unisono_collective::Kind;
+
+use crate::{
+    call::Call,
+    library::{Comm, Library, Outcome},
+    shared::Shared,
+};
+
+/// The time for which a rank waits before it reads the notes, and between two readings.
+const PATIENCE: Duration = Duration::from_millis(250);
+/// Polls between two looks at the clock.
+const TURNS: u32 = 1024;
+/// The notes of a rank, the latest ones. A rank that waits for messages runs ahead of nobody, so few are enough.
+const NOTES: usize = 64;
+/// Words of a note: what names the call, its size, and their check.
+const WORDS: usize = 3;
+const BYTES: usize = NOTES * WORDS * size_of::<u64>();
+
+/// The notes of the ranks of this node.
+pub struct Notes {
+    /// By rank of the private communicator: its notes; null where a rank is on another node.
+    ranks: Vec<*const AtomicU64>,
+    own: usize,
+    next: AtomicUsize,
+}
+
+// SAFETY: the memory stays until the process ends, and all of its words are atomic.
+unsafe impl Send for Notes {}
+// SAFETY: as above.
+unsafe impl Sync for Notes {}
+
+/// The name of a communicator's call: equal on all its ranks, and no other call of any communicator has it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Name(u64);
+
+impl Name {
+    /// A communicator is named by its first rank and the number that this rank gave it.
+    fn new(first: c_int, serial: c_int, of: Calls, call: u64) -> Self {
+        let words = [first.cast_unsigned().into(), serial.cast_unsigned().into(), of as u64, call];
+        // Multiplication by an odd number and a shift lose nothing; names of different calls are equal by chance only.
+        let mix = |h: u64, word: u64| {
+            let x = (h ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            x ^ (x >> 29)
+        };
+        // 0 stands for no note.
+        Self(words.iter().fold(0, |h, &word| mix(h, word)).max(1))
+    }
+}
+
+/// The length of a call, as all ranks have it, with the collective.
+fn size_of_call(kind: Kind, bytes: u64) -> u64 {
+    bytes << 4 | kind as u64
+}
+
+fn check(name: u64, size: u64) -> u64 {
+    (name ^ size.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+impl Notes {
+    /// Shares memory with the ranks of this node; all ranks of `comm` call this. None: a rank could not.
+    ///
+    /// # Errors
+    /// Those of the library.
+    pub fn open(library: &Library, comm: Comm) -> Outcome<Option<Self>> {
+        let (ranks, rank) = (library.size(comm)?, library.rank(comm)?);
+        let node = library.node(comm)?;
+        library.return_errors(node)?;
+        let (here, own) = (library.size(node)?, library.rank(node)?);
+        let at = library.ranks_in(node, here, comm)?;
+        let bytes = BYTES.saturating_mul(here as usize);
+        // The first rank of the node makes the memory, and the others learn its name.
+        let made = if own == 0 { Shared::create(bytes).ok() } else { None };
+        let name = library.all_numbers(made.as_ref().map_or([0; 2], Shared::name), node, here)?;
+        library.free(node)?;
+        let found = made.or_else(|| Shared::open(*name.first()?, bytes).ok());
+        let (least, _) = library.bounds(u64::from(found.is_some()), comm)?;
+        // Every rank has it by now, or does without.
+        let memory = found.as_ref().map(Shared::map);
+        let (least_mapped, _) = library.bounds(u64::from(memory.as_ref().is_some_and(Result::is_ok)), comm)?;
+        let (Some(Ok(first)), 1, 1) = (memory, least, least_mapped) else { return Ok(None) };
+        let mut all = vec![ptr::null(); ranks as usize];
+        for (number, &rank) in at.iter().enumerate() {
+            if let Some(place) = usize::try_from(rank).ok().and_then(|rank| all.get_mut(rank)) {
+                *place = first.wrapping_add(number * NOTES * WORDS);
+            }
+        }
+        Ok(Some(Self { ranks: all, own: rank as usize, next: AtomicUsize::new(0) }))
+    }
+
+    fn word(&self, rank: usize, word: usize) -> Option<&AtomicU64> {
+        let at = self.ranks.get(rank).filter(|first| !first.is_null())?.wrapping_add(word);
+        // SAFETY: so many words were mapped from the first address on, aligned for them; they stay until the process ends.
+        Some(unsafe { &*at })
+    }
+
+    fn note(&self, Name(name): Name, size: u64) {
+        let place = self.next.fetch_add(1, Ordering::Relaxed) % NOTES * WORDS;
+        for (word, value) in [name, size, check(name, size)].into_iter().enumerate() {
+            if let Some(at) = self.word(self.own, place + word) {
+                at.store(value, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// The size that a rank noted for a call; none where there is no whole note of it.
+    fn noted(&self, rank: usize, Name(name): Name) -> Option<u64> {
+        (0..NOTES).find_map(|note| {
+            let read = |word: usize| Some(self.word(rank, note * WORDS + word)?.load(Ordering::Relaxed));
+            let (found, size, checked) = (read(0)?, read(1)?, read(2)?);
+            (found == name && check(name, size) == checked).then_some(size)
+        })
+    }
+}
+
+/// The two sequences of calls on a communicator: each has one order on all its ranks.
+#[derive(Clone, Copy)]
+pub enum Calls {
+    Blocking,
+    /// Completed later.
+    Begun,
+}
+
+/// The calls of one communicator, as its ranks note them.
+pub struct Watch {
+    notes: Arc<Notes>,
+    /// The ranks of the communicator, on the private one.
+    peers: Box<[c_int]>,
+    first: c_int,
+    serial: c_int,
+    of: Calls,
+    /// Collective calls on the communicator until now, which is the same number on all its ranks.
+    calls: u64,
+    /// The number of the call that waits, which is the latest one, or was begun earlier.
+    current: u64,
+    waiting: Waiting,
+}
+
+/// For how long a call has waited.
+#[derive(Default)]
+struct Waiting {
+    turns: u32,
+    since: Option<Instant>,
+}
+
+impl Watch {
+    /// `serial` is the number that the first rank gave the communicator.
+    pub fn new(notes: Arc<Notes>, peers: Box<[c_int]>, serial: c_int, of: Calls) -> Self {
+        let first = peers.first().copied().unwrap_or(0);
+        Self { notes, peers, first, serial, of, calls: 0, current: 0, waiting: Waiting::default() }
+    }
+
+    /// Counts a collective call, of which every rank makes the same number, and notes its length, if it is known. Returns
+    /// its number.
+    #[inline]
+    pub fn note(&mut self, call: Option<&Call>) -> u64 {
+        self.calls += 1;
+        if let Some(call) = call {
+            self.notes.note(self.name(self.calls), size_of_call(call.kind, call.bytes()));
+        }
+        self.calls
+    }
+
+    /// The call that is under way from now on.
+    #[inline]
+    pub fn wait_for(&mut self, number: u64) {
+        self.current = number;
+        self.waiting = Waiting::default();
+    }
+
+    fn name(&self, number: u64) -> Name {
+        Name::new(self.first, self.serial, self.of, number)
+    }
+
+    /// Whether some rank is known to have made the call under way with another length; asked again and again while it
+    /// waits.
+    #[inline]
+    pub fn finds_unlike(&mut self, call: &Call) -> bool {
+        self.waiting.turns += 1;
+        self.waiting.turns.is_multiple_of(TURNS) && self.look(call)
+    }
+
+    #[cold]
+    fn look(&mut self, call: &Call) -> bool {
+        let now = Instant::now();
+        if now.duration_since(*self.waiting.since.get_or_insert(now)) < PATIENCE {
+            return false;
+        }
+        self.waiting.since = Some(now);
+        let (name, own) = (self.name(self.current), size_of_call(call.kind, call.bytes()));
+        let differs = |size: u64| size != own && size & 0xf == own & 0xf;
+        let ranks = self.peers.iter().filter_map(|&rank| usize::try_from(rank).ok());
+        ranks.filter_map(|rank| self.notes.noted(rank, name)).any(differs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two ranks on one node, and one elsewhere.
+    fn notes() -> Arc<Notes> {
+        let memory = |_| Box::leak(Box::new([const { AtomicU64::new(0) }; NOTES * WORDS])).as_ptr();
+        let ranks = vec![memory(0), memory(1), ptr::null()];
+        Arc::new(Notes { ranks, own: 1, next: AtomicUsize::new(0) })
+    }
+
+    fn call(bytes: usize) -> Call {
+        Call {
+            kind: Kind::Broadcast,
+            root: 0,
+            elements: bytes,
+            element_bytes: 1,
+            reduction: None,
+            input: ptr::null(),
+            output: ptr::null_mut(),
+            in_place: false,
+        }
+    }
+
+    fn watch(notes: &Arc<Notes>, serial: c_int) -> Watch {
+        Watch::new(Arc::clone(notes), Box::new([0, 1, 2]), serial, Calls::Blocking)
+    }
+
+    fn note(watch: &mut Watch, call: Option<&Call>) {
+        let number = watch.note(call);
+        watch.wait_for(number);
+    }
+
+    /// Whether it is found once the patience is over.
+    fn is_found(watch: &mut Watch, call: &Call) -> bool {
+        watch.waiting.since = Instant::now().checked_sub(2 * PATIENCE);
+        watch.look(call)
+    }
+
+    #[test]
+    fn only_another_length_of_the_same_call_is_found() {
+        let notes = notes();
+        let mut here = watch(&notes, 3);
+        note(&mut here, Some(&call(64)));
+        assert!(!is_found(&mut here, &call(64)), "its own note is right");
+        assert!(is_found(&mut here, &call(65)));
+        note(&mut here, None);
+        assert!(!is_found(&mut here, &call(65)), "another call of the communicator");
+        let mut other = watch(&notes, 4);
+        note(&mut other, None);
+        assert!(!is_found(&mut other, &call(65)), "another communicator");
+    }
+
+    #[test]
+    fn a_note_that_is_half_written_is_none() {
+        let notes = notes();
+        let mut here = watch(&notes, 3);
+        note(&mut here, Some(&call(64)));
+        notes.word(1, 1).expect("own memory").store(size_of_call(Kind::Broadcast, 9), Ordering::Relaxed);
+        assert!(!is_found(&mut here, &call(64)));
+    }
+
+    #[test]
+    fn nothing_is_found_before_the_patience_is_over() {
+        let notes = notes();
+        let mut here = watch(&notes, 3);
+        note(&mut here, Some(&call(64)));
+        assert!((0..4 * TURNS).all(|_| !here.finds_unlike(&call(65))));
+    }
+
+    #[test]
+    fn old_notes_are_overwritten() {
+        let notes = notes();
+        let mut here = watch(&notes, 3);
+        note(&mut here, Some(&call(64)));
+        let name = here.name(here.calls);
+        assert_eq!(notes.noted(1, name), Some(size_of_call(Kind::Broadcast, 64)));
+        (0..NOTES).for_each(|_| note(&mut here, Some(&call(64))));
+        assert_eq!(notes.noted(1, name), None);
+    }
+}

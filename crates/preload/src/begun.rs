@@ -1,0 +1,218 @@
+//! Collectives that a program begins and waits for later (`MPI_Iallreduce` and its like), by the plan.
+//!
+//! The rows of the blocking collectives serve them, if `UNISONO_NONBLOCKING` says so: what was measured for those says
+//! little of these. A call is left to the library unless its communicator has made a
+//! collective before that made it ready: joining waits for other ranks, which these calls must not. Calls of one
+//! communicator run one after the other, in the order in which they began, by messages that no blocking call has; the
+//! library carries them on whenever it makes progress ([`unisono_mpi`]'s hook), so the program may wait for anything
+//! meanwhile. Operators of the program's own are the library's, because the program may free them before a call ends.
+
+use std::{
+    cell::Cell,
+    collections::VecDeque,
+    ffi::c_int,
+    sync::{
+        Arc, Mutex, PoisonError, TryLockError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Instant,
+};
+
+use unisono_mpi::{Agreement, Call, Failed, GeneralRequest, Library, Outcome, Planned, Rows, library};
+
+use crate::{
+    arguments::Arguments,
+    comms, home,
+    intercept::{Buffers, SERVED, prepare, rounds_alike, shielded},
+    memory::Memory,
+    passed::{self, Place},
+    report,
+    settings::settings,
+};
+
+/// The calls of a communicator that are under way.
+pub struct Begun {
+    pub rows: Arc<Rows>,
+    queue: Mutex<Queue>,
+}
+
+struct Queue {
+    planned: Planned,
+    /// The first one runs.
+    calls: VecDeque<UnderWay>,
+}
+
+struct UnderWay {
+    call: Call,
+    entry: usize,
+    /// Where the result goes, if it is not where the schedule writes it; its datatype is kept.
+    unpack: Option<Memory>,
+    buffers: Buffers,
+    request: GeneralRequest,
+    since: Instant,
+    ranks: u32,
+    number: u64,
+    has_started: bool,
+}
+
+/// The communicators that have calls under way.
+static BUSY: Mutex<Vec<Arc<Begun>>> = Mutex::new(Vec::new());
+static CALLS: AtomicUsize = AtomicUsize::new(0);
+
+impl Begun {
+    pub fn new(planned: Planned) -> Arc<Self> {
+        let rows = Arc::clone(planned.rows());
+        Arc::new(Self { rows, queue: Mutex::new(Queue { planned, calls: VecDeque::new() }) })
+    }
+
+    fn note(&self, call: Option<&Call>) -> u64 {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).planned.note(call)
+    }
+}
+
+/// Serves a call, by the plan where it can, or passes it on and counts it. No panic leaves it.
+pub fn begin(arguments: Arguments, request: usize, place: Place, original: impl Fn() -> c_int) -> c_int {
+    let pass = || {
+        passed::count(place);
+        original()
+    };
+    if settings().off {
+        return pass();
+    }
+    shielded(arguments.comm, &pass, |started| match serve(&arguments, request, started) {
+        Ok(true) => 0,
+        Ok(false) => pass(),
+        Err(failed) => {
+            if let Some(library) = library() {
+                library.call_error_handler(library.constants.handle(arguments.comm), failed);
+            }
+            failed.0
+        }
+    })
+}
+
+/// Begins a call; false where it is the library's, which is so on all ranks or on none.
+fn serve(arguments: &Arguments, request: usize, started: &Cell<bool>) -> Outcome<bool> {
+    let (Some(library), Some(home)) = (library(), home::settled()) else { return Ok(false) };
+    let comm = library.constants.handle(arguments.comm);
+    if home.agreement() != Agreement::Planned || request == 0 {
+        return Ok(false);
+    }
+    let Some(known) = comms::found(comm) else { return Ok(false) };
+    let Some(begun) = known.begun() else { return Ok(false) };
+    let described = arguments.describe(library, Some(home.comm()), known.ranks, known.rank);
+    let number = begun.note(described.as_ref().ok().and_then(Option::as_ref).map(|described| &described.call));
+    let Ok(Some(described)) = described else { return Ok(false) };
+    let Some(entry) = begun.rows.find(&described.call) else { return Ok(false) };
+    let refused = described.overlaps && arguments.send == arguments.recv && home.refuses_alias(arguments.kind, false);
+    let users = described.call.reduction.is_some_and(|reduction| reduction.op.is_none());
+    if users || refused || !described.fits(known.ranks) || !rounds_alike(&begun.rows, &described.call, entry, &known) {
+        return Ok(false);
+    }
+    let mut buffers = Buffers::default();
+    let call = prepare(library, home, &described, &begun.rows, &mut buffers, Some(entry))?;
+    let mut queue = begun.queue.lock().unwrap_or_else(PoisonError::into_inner);
+    if queue.has_failed() {
+        return Err(Failed::OTHER);
+    }
+    let unpack = match described.output.filter(|_| described.unpacks) {
+        Some(output) => Some(output.of_type(library.keep_type(output.datatype)?)),
+        None => None,
+    };
+    let general = library.start_request()?;
+    started.set(true);
+    // SAFETY: the program gives memory for a request, as in a call of MPI.
+    unsafe { library.give_request(&general, request) };
+    let (since, ranks) = (Instant::now(), known.ranks);
+    let call = UnderWay { call, entry, unpack, buffers, request: general, since, ranks, number, has_started: false };
+    queue.calls.push_back(call);
+    SERVED.fetch_add(1, Ordering::Relaxed);
+    CALLS.fetch_add(1, Ordering::Relaxed);
+    let is_first = queue.calls.len() == 1;
+    if is_first {
+        queue.carry_on(library);
+    }
+    let is_over = queue.calls.is_empty();
+    drop(queue);
+    if is_first && !is_over {
+        BUSY.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(begun));
+        library.call_on_progress(carry_on)?;
+    }
+    Ok(true)
+}
+
+/// Carries on what can go on without waiting. The library calls it from anywhere, also from inside itself.
+fn carry_on() -> bool {
+    if CALLS.load(Ordering::Relaxed) == 0 {
+        return false;
+    }
+    let Some(library) = library() else { return false };
+    // Where it is taken, it is this thread that works, or another one.
+    let Ok(mut busy) = BUSY.try_lock() else { return true };
+    busy.retain(|begun| {
+        let mut queue = match begun.queue.try_lock() {
+            Ok(queue) => queue,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return true,
+        };
+        queue.carry_on(library);
+        !queue.calls.is_empty()
+    });
+    !busy.is_empty()
+}
+
+impl Queue {
+    /// A call on it failed midway: messages of it may still arrive.
+    fn has_failed(&self) -> bool {
+        self.calls.is_empty() && self.planned.is_running()
+    }
+
+    fn carry_on(&mut self, library: &Library) {
+        while let Some(first) = self.calls.front_mut() {
+            let over = if std::mem::replace(&mut first.has_started, true) {
+                self.planned.poll(library)
+            } else {
+                self.planned.wait_for(first.number);
+                // SAFETY: `prepare` gave the call memory of the sizes that the program states, which the program keeps until
+                // its request is complete; our own is kept in the queue, and for ever after a failure.
+                unsafe { self.planned.start(library, first.call, first.entry) }
+            };
+            let ended = match over {
+                Ok(false) => return,
+                Ok(true) => Ok(()),
+                Err(failed) => Err(failed),
+            };
+            let Some(call) = self.calls.pop_front() else { return };
+            call.end(library, &self.planned, ended);
+        }
+    }
+}
+
+impl UnderWay {
+    fn end(self, library: &Library, planned: &Planned, ended: Outcome) {
+        let Self { call, entry, unpack, buffers, request, since, ranks, .. } = self;
+        let comm = home::settled().map_or(library.constants.comm_self, |home| home.comm());
+        let ended = ended.and_then(|()| match unpack {
+            // SAFETY: the program's memory as it states it, and the output's bytes.
+            Some(to) => unsafe { to.copy_in(library, comm, call.output) },
+            None => Ok(()),
+        });
+        if let Some(to) = unpack {
+            library.free_type(to.datatype);
+        }
+        let code = match ended {
+            Ok(()) => {
+                let row = planned.rows().row(call.kind, entry);
+                report::count_begun(call.kind, call.bytes(), ranks, row, since.elapsed());
+                0
+            }
+            Err(Failed(code)) => {
+                // Messages of the call may still be read from them.
+                std::mem::forget(buffers);
+                code
+            }
+        };
+        CALLS.fetch_sub(1, Ordering::Relaxed);
+        library.complete(request, code);
+    }
+}

@@ -1,0 +1,167 @@
+//! The program's memory in a call, and its copies without gaps.
+
+use unisono_mpi::{Comm, Datatype, Library, Outcome};
+
+/// Numbers of all ranks in the program's memory: `int`, or `MPI_Count` and `MPI_Aint`.
+#[derive(Clone, Copy, Debug)]
+pub struct Numbers {
+    pub address: usize,
+    pub wide: bool,
+}
+
+impl Numbers {
+    pub fn is_null(self) -> bool {
+        self.address == 0
+    }
+
+    /// The number of a rank of the communicator.
+    pub fn at(self, rank: usize) -> i64 {
+        let bytes = if self.wide { size_of::<i64>() } else { size_of::<i32>() };
+        let at = std::ptr::with_exposed_provenance::<u8>(self.address.wrapping_add(rank * bytes));
+        if self.wide {
+            // SAFETY: the program gives an array with a number of every rank, as in a call of MPI.
+            unsafe { at.cast::<i64>().read_unaligned() }
+        } else {
+            // SAFETY: as above.
+            i64::from(unsafe { at.cast::<i32>().read_unaligned() })
+        }
+    }
+}
+
+/// What a call with a count for every rank has in place of one count.
+#[derive(Clone, Copy, Debug)]
+pub struct Vector {
+    pub counts: Numbers,
+    /// Where the pieces of the ranks begin, in elements.
+    pub displs: Option<Numbers>,
+}
+
+/// Where the pieces of the ranks lie.
+#[derive(Clone, Copy, Debug)]
+pub struct Places {
+    pub displs: Numbers,
+    /// Bytes from one element to the next.
+    pub extent: usize,
+}
+
+impl Places {
+    pub fn address(&self, first: usize, rank: usize) -> usize {
+        // A negative number goes backwards, as sums of addresses that wrap do.
+        first.wrapping_add(self.extent.wrapping_mul(self.displs.at(rank).cast_unsigned() as usize))
+    }
+
+    pub fn are_one_after_the_other(&self, count: i64, ranks: u32) -> bool {
+        let first = self.displs.at(0);
+        (0..i64::from(ranks)).all(|k| {
+            let here = count.checked_mul(k).and_then(|elements| elements.checked_add(first));
+            here == Some(self.displs.at(k as usize))
+        })
+    }
+}
+
+/// Elements of one datatype in the program's memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Memory {
+    pub address: usize,
+    pub count: usize,
+    pub datatype: Datatype,
+    /// Bytes without gaps.
+    pub bytes: usize,
+    /// Whether it lies in memory as it is sent.
+    pub plain: bool,
+    pieces: Option<Pieces>,
+}
+
+/// The pieces of memory that do not lie one after the other.
+#[derive(Clone, Copy, Debug)]
+struct Pieces {
+    places: Places,
+    number: usize,
+    /// Whether a piece lies in memory as it is sent.
+    plain: bool,
+}
+
+impl Memory {
+    pub fn new(address: usize, (count, datatype): (usize, Datatype), bytes: usize, plain: bool) -> Self {
+        Self { address, count, datatype, bytes, plain, pieces: None }
+    }
+
+    /// As many elements at another address.
+    pub fn at(self, address: usize) -> Self {
+        Self { address, ..self }
+    }
+
+    /// The same elements by another handle of their datatype.
+    pub fn of_type(self, datatype: Datatype) -> Self {
+        Self { datatype, ..self }
+    }
+
+    /// The same elements as so many pieces of equal length, whose places count from `first`.
+    pub fn in_pieces(self, first: usize, places: Places, number: usize) -> Self {
+        let pieces = Some(Pieces { places, number, plain: self.plain });
+        Self { address: first, plain: false, pieces, ..self }
+    }
+
+    /// Whether two pieces of memory without gaps have bytes in common. Others are copied before a call and after it.
+    pub fn meets(&self, other: &Self) -> bool {
+        let (first, last) = (self.address.max(other.address), |m: &Self| m.address.wrapping_add(m.bytes));
+        self.plain && other.plain && first < last(self).min(last(other))
+    }
+
+    /// Its pieces, each with the bytes before it.
+    fn parts(&self) -> impl Iterator<Item = (usize, Self)> {
+        let number = self.pieces.map_or(1, |pieces| pieces.number);
+        let (count, bytes, whole) = (self.count / number.max(1), self.bytes / number.max(1), *self);
+        (0..number).map(move |k| match whole.pieces {
+            Some(Pieces { places, plain, .. }) => {
+                let address = places.address(whole.address, k);
+                (k * bytes, Self { address, count, bytes, plain, pieces: None, ..whole })
+            }
+            None => (0, whole),
+        })
+    }
+
+    /// Copies what the program holds, without gaps.
+    ///
+    /// # Errors
+    /// Those of the library.
+    ///
+    /// # Safety
+    /// It holds so many elements, and `to` their bytes.
+    pub unsafe fn copy_out(&self, library: &Library, to: *mut u8, comm: Comm) -> Outcome {
+        for (before, part) in self.parts().filter(|(_, part)| part.bytes > 0) {
+            let to = to.wrapping_add(before);
+            if part.plain {
+                let from = std::ptr::with_exposed_provenance::<u8>(part.address);
+                // SAFETY: as the caller promises.
+                unsafe { std::ptr::copy_nonoverlapping(from, to, part.bytes) };
+            } else {
+                // SAFETY: as above.
+                unsafe { library.pack(part.address, part.count, part.datatype, to, part.bytes, comm)? };
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts bytes without gaps where the program has its elements.
+    ///
+    /// # Errors
+    /// Those of the library.
+    ///
+    /// # Safety
+    /// Both hold so many elements.
+    pub unsafe fn copy_in(&self, library: &Library, comm: Comm, from: *const u8) -> Outcome {
+        for (before, part) in self.parts().filter(|(_, part)| part.bytes > 0) {
+            let from = from.wrapping_add(before);
+            if part.plain {
+                let to = std::ptr::with_exposed_provenance_mut::<u8>(part.address);
+                // SAFETY: as the caller promises.
+                unsafe { std::ptr::copy_nonoverlapping(from, to, part.bytes) };
+            } else {
+                // SAFETY: as above.
+                unsafe { library.unpack(from, part.bytes, part.address, part.count, part.datatype, comm)? };
+            }
+        }
+        Ok(())
+    }
+}

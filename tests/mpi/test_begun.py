@@ -1,0 +1,59 @@
+"""Collectives that a program begins and completes later, served by a plan (`unisono run --nonblocking`)."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import unisono as un
+
+from ..python.test_mpi import Compile, compiled, plan, report, run
+
+__all__ = ["compiled", "plan"]
+
+Plans = Callable[[int], Path]
+#: What the program begins, as reports name it.
+NAMES = ("iallreduce", "ibroadcast", "iallgather", "ialltoall", "ireduce", "ireduce-scatter", "ibarrier")
+
+
+@pytest.mark.parametrize(
+    ("abi", "ranks"), [("openmpi", 1), ("openmpi", 2), ("openmpi", 3), ("openmpi", 5), ("mpich", 2), ("mpich", 3)]
+)
+def test_begun_calls_end_however_they_are_completed(
+    compiled: Compile, plan: Plans, tmp_path: Path, abi: str, ranks: int
+) -> None:
+    said, rounds = tmp_path / "report", 10 if abi == "openmpi" else 5
+    options = ("--plan", str(plan(ranks)), "--report", str(said), "--nonblocking")
+    done = run(ranks, compiled("begun", abi), str(rounds), options=options)
+    assert (done.code, done.out) == (0, f"ok {ranks}\n"), done.out + done.err
+    calls = dict.fromkeys(NAMES, 0)
+    for (name, algorithm), count in report(said).items():
+        if name in calls:
+            assert algorithm != "library"
+            calls[name] += count
+    # One sum more beside messages, and one broadcast of a datatype that is freed.
+    assert calls == dict.fromkeys(NAMES, rounds) | {"iallreduce": rounds + 1, "ibroadcast": rounds + 1}
+    assert "passed through" not in said.read_text()
+
+
+@pytest.mark.parametrize(("abi", "options"), [("openmpi", ()), ("abi", ("--nonblocking",))])
+def test_the_library_makes_them_where_it_is_not_told_or_cannot_carry_them_on(
+    compiled: Compile, plan: Plans, tmp_path: Path, abi: str, options: tuple[str, ...]
+) -> None:
+    said = tmp_path / "report"
+    done = run(2, compiled("begun", abi), "5", options=("--plan", str(plan(2)), "--report", str(said), *options))
+    assert (done.code, done.out) == (0, "ok 2\n"), done.out + done.err
+    assert not set(NAMES) & {name for name, _ in report(said)}
+    assert "MPI_Iallreduce" in said.read_text()
+
+
+@pytest.mark.parametrize("rows", ["one", "two"])
+@pytest.mark.parametrize("abi", ["openmpi", "mpich"])
+def test_unlike_lengths_end_with_an_error(compiled: Compile, tmp_path: Path, abi: str, rows: str) -> None:
+    """Within a row the messages show it, and between rows the notes of the ranks."""
+    plans = [un.plan("allreduce", "archer", shape=3, elements=96, algorithm=a) for a in ("ring", "recursive-doubling")]
+    path, limit = tmp_path / "t.plan", 379
+    un.save_plans([(plans[0], 0, None)] if rows == "one" else [(plans[0], 0, limit), (plans[1], limit + 1, None)], path)
+    done = run(3, compiled("begun", abi), "1", "lengths", options=("--plan", str(path), "--nonblocking"))
+    assert done.code != 0
+    assert ": truncated" in done.err
+    assert "another class" not in done.err
