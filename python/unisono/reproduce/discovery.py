@@ -106,11 +106,10 @@ def _collectives(build: Callable[[Discovery], None], nodes: int) -> str:
 
 def _same_everywhere(listed: Listed, build: Callable[[Discovery], None]) -> Finding:
     found = {nodes: _collectives(build, nodes) for nodes in NODES}
-    first = found[NODES[0]]
-    agrees = all(text == listed["reported"] for text in found.values())
     differing = {nodes: text for nodes, text in found.items() if text != listed["reported"]}
-    remark = f"On {', '.join(map(str, NODES))} nodes." if agrees else f"Differs on {differing}."
-    return Finding(listed["reported"], first, agrees=agrees, remark=remark)
+    ours = next(iter(differing.values()), found[NODES[0]])
+    remark = f"Differs on {differing}." if differing else f"On {', '.join(map(str, NODES))} nodes."
+    return Finding(listed["reported"], ours, remark=remark)
 
 
 def _edge(listed: Listed) -> Finding:
