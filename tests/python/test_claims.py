@@ -30,7 +30,7 @@ MODULES = {
     "wafer": wafer,
 }
 #: By which a value is moved that a row must not accept.
-FACTOR = 10
+FACTOR = 30
 
 
 @pytest.mark.parametrize("paper", PAPERS)
