@@ -42,6 +42,7 @@ def test_claims_of_recursive_multiplying(spawn: Spawn, tmp_path: Path) -> None:
     assert decides_every_row(ran, "multiplying")
     figures = {f"out/multiplying/{name}.{kind}" for name in ("fig3", "fig4", "fig12") for kind in ("png", "csv")}
     figures |= {f"out/multiplying/fig{number}.png" for number in range(18, 24)}
+    figures |= {"out/multiplying/fig17.goal", "out/multiplying/fig23.goal"}
     assert set(ran.json["files"]) == figures
     assert all((tmp_path / file).stat().st_size > 500 for file in figures)
     measured = ran.json["measured"]
