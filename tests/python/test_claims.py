@@ -112,22 +112,23 @@ def accepted(paper: str, listed: dict[str, Any], found: Finding) -> bool:
     return judge(paper, listed, found).verdict in {"holds", "refuted"}
 
 
-def moved(compare: str, reported: Any, ours: Any) -> Iterator[Any]:
+def moved(compare: str, reported: Any, ours: Any, tolerance: float) -> Iterator[Any]:
     """What a row must not accept: FACTOR times its value or a share of it, in each place of a list, or another text."""
     if isinstance(ours, list):
         for at, (theirs, mine) in enumerate(zip(reported, ours, strict=True)):
-            for other in moved(compare, theirs, mine):
+            for other in moved(compare, theirs, mine, tolerance):
                 yield [*ours[:at], other, *ours[at + 1 :]]
     elif isinstance(ours, str):
         yield ours + "?"
         yield from ([ours[1:]] if ours else [])
     else:
-        # Zero has no factor; the scale is then the reported value's, or one unit.
-        large = ours * FACTOR or (abs(reported) or 1) * FACTOR
+        # Zero has no factor, nor a value that the row cannot tell from zero; the scale is then the reported value's.
+        near_zero = abs(ours) <= tolerance
+        large = (abs(reported) or tolerance or 1) * FACTOR if near_zero else ours * FACTOR
         if compare != "at-least":
             yield large
         if compare != "at-most":
-            yield ours / FACTOR or -large
+            yield -large if near_zero else ours / FACTOR
 
 
 @pytest.mark.parametrize(
@@ -144,7 +145,7 @@ def test_every_row_can_fail(paper: str, listed: dict[str, Any]) -> None:
     assert accepted(paper, listed, found)
     # A refuted row accepts no other value than the one that its derivation gives.
     compare = "equal" if "refuted" in listed else listed["compare"]
-    others = list(moved(compare, found.reported, found.ours))
+    others = list(moved(compare, found.reported, found.ours, listed["tolerance"]))
     assert others
     for other in others:
         assert not accepted(paper, listed, Finding(found.reported, other)), other

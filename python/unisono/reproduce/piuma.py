@@ -165,6 +165,28 @@ def _congestion(listed: Listed) -> Finding:
     return Finding(listed["reported"], [len(run(nodes, 1).metrics["link_loads"].value) for nodes in listed["nodes"]])
 
 
+def _beside(listed: Listed) -> Finding:
+    """The identifiers of allreduces on subsets of four nodes that start at the same time."""
+    schedules = [_on_subset(subset, listed["elements"]) for subset in listed["subsets"]]
+    ran = un.simulate_beside(schedules)
+    if not all(run.result_correct for run in ran):
+        raise un.Error("a result of collectives at the same time is wrong")
+    return Finding(listed["reported"], [int(run.metrics["identifiers"].value[0]) for run in ran])
+
+
+def _beside_over_alone(listed: Listed) -> Finding:
+    """Their times over those of each alone."""
+    schedules = [_on_subset(subset, listed["elements"]) for subset in listed["subsets"]]
+    ran = un.simulate_beside(schedules)
+    pairs = zip(ran, schedules, strict=True)
+    return Finding(listed["reported"], [run.nanoseconds / un.simulate(alone).nanoseconds for run, alone in pairs])
+
+
+def _on_subset(subset: list[int], elements: int) -> un.Schedule:
+    on = un.machine("piuma", nodes=4, subset=subset)
+    return un.plan("allreduce", on, elements=elements, algorithm="in-network").schedule
+
+
 def _extends(listed: Listed) -> Finding:
     """The collectives among those of a row that the switches compute with the right result."""
     done = []
@@ -241,6 +263,8 @@ def _several(listed: Listed) -> Finding:
 
 _CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "bandwidth-share": _bandwidth_share,
+    "beside": _beside,
+    "beside-over-alone": _beside_over_alone,
     "congestion": _congestion,
     "eq1": _eq1,
     "eq2": _eq2,
