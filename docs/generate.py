@@ -1,11 +1,13 @@
-"""Writes docs/algorithms.md from the registry, docs/unsafe.md from the sources, and the picture of the README.
+"""Writes the pages of docs/ that are generated, and the picture of the README.
 
-With --check it writes nothing and fails where the page is out of date.
+docs/algorithms.md is from the registry, docs/unsafe.md from the sources, docs/papers from the lists of claims. With
+--check it writes nothing and fails where a page is out of date.
 """
 
 import sys
 from pathlib import Path
 
+import paper_pages
 import unisono as un
 import unsafe_page
 from unisono import plots
@@ -42,12 +44,13 @@ def _cell(text: str) -> str:
 
 
 def main() -> None:
+    texts = {PAGE: page(), unsafe_page.PAGE: unsafe_page.page(), **paper_pages.pages()}
     if "--check" not in sys.argv[1:]:
-        write(PAGE, page())
-        write(unsafe_page.PAGE, unsafe_page.page())
+        for path, text in texts.items():
+            write(path, text)
         write(PICTURE, plots.speedup_map(wafer.figure_8(), "The best fixed AllReduce on a row of PEs"))
         return
-    for path, text in ((PAGE, page()), (unsafe_page.PAGE, unsafe_page.page())):
+    for path, text in texts.items():
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             sys.exit(f"{path.name} is out of date: run 'python docs/generate.py'")
 

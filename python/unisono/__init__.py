@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from unisono.simulation import Traffic as Traffic
     from unisono.simulation import measure as measure
     from unisono.simulation import simulate as simulate
+    from unisono.simulation import simulate_beside as simulate_beside
     from unisono.simulation import simulate_goal as simulate_goal
     from unisono.simulation import traffic as traffic
     from unisono.viewing import view as view

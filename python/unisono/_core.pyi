@@ -105,6 +105,7 @@ __all__ = [
     "require_offer",
     "set_limits",
     "simulate",
+    "simulate_beside",
     "simulate_goal",
     "simulate_network_goal",
     "simulators",
@@ -704,6 +705,7 @@ def simulate(
     seed: int = 0,
     traced: list[int] | None = None,
 ) -> Simulation: ...
+def simulate_beside(schedules: Sequence[Schedule]) -> list[Simulation]: ...
 def check_plan(
     text: str,
     origin: str = "file",

@@ -13,6 +13,7 @@ import unisono as un
 import unisono.tasks
 from unisono import certificate_checker as checker
 from unisono.cli import COMMANDS
+from unisono.reproduce import PAPERS, listed_claims
 
 from .conftest import PROGRAM, ROOT
 
@@ -48,12 +49,12 @@ def test_each_command_is_one_file() -> None:
     assert files == {command.name for command in COMMANDS}
 
 
-def generated(file: str) -> str:
+def generated(file: str, *names: str) -> str:
     """The page that a program of docs/ makes; programs there import each other."""
     folder = str(ROOT / "docs")
     sys.path.insert(0, folder)
     try:
-        page: str = runpy.run_path(str(ROOT / "docs" / file))["page"]()
+        page: str = runpy.run_path(str(ROOT / "docs" / file))["page"](*names)
     finally:
         sys.path.remove(folder)
     return page
@@ -69,6 +70,14 @@ def test_every_unsafe_block_is_listed_with_its_argument() -> None:
     page = generated("unsafe_page.py")
     assert "**missing**" not in page
     assert (ROOT / "docs" / "unsafe.md").read_text() == page, "run 'python docs/generate.py'"
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_page_of_a_paper_is_its_list_of_claims(paper: str) -> None:
+    page = generated("paper_pages.py", paper)
+    assert (ROOT / "docs" / "papers" / f"{paper}.md").read_text() == page, "run 'python docs/generate.py'"
+    rows = page.partition("## Result")[0]
+    assert re.findall(r"^\| `(\S+)`", rows, re.MULTILINE) == [claim["id"] for claim in listed_claims(paper)]
 
 
 @pytest.mark.parametrize("page", DOCS, ids=lambda path: path.name)

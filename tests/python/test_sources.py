@@ -65,6 +65,7 @@ VALUES: Mapping[str, tuple[str, ...]] = {
     "--what-if": ("--what-if", "planes=2"),
     "--rules": ("--rules", "full"),
     "--simulate": ("--simulate",),
+    "--beside": ("--beside", "switches.sched"),
     "--graph": ("--graph", "made.dot"),
     "--graph-kind": ("--graph-kind", "tasks"),
 }
@@ -115,7 +116,7 @@ INPUTS: Mapping[str, tuple[tuple[str, ...], set[str]]] = {
     ),
     "simulate a file of switches": (
         ("simulate", "switches.sched"),
-        {"--machine", "--fail", "--goal", "--sim", "--seed"},
+        {"--machine", "--fail", "--goal", "--sim", "--seed", "--beside"},
     ),
     "simulate a placed file": (
         ("simulate", "ranks.sched", "--machine", "archer"),

@@ -202,3 +202,63 @@ def test_a_schedule_in_switches_refuses_options_of_other_machines() -> None:
     for options in ({"queue_depth": 3}, {"noop_probability": 0.1}, {"late": [0.0] * schedule.ranks}, {"model": "logp"}):
         with pytest.raises(un.InputError, match="not for switches that reduce"):
             un.simulate(schedule, **options)
+
+
+def of_nodes(*nodes: int, elements: int = 4096, embeddings: int = 1) -> un.Schedule:
+    machine = un.machine("piuma", nodes=4, subset=list(nodes))
+    params = {"embeddings": str(embeddings)}
+    return un.plan("allreduce", machine, elements=elements, algorithm="in-network", params=params).schedule
+
+
+def identifiers(*schedules: un.Schedule) -> list[list[int]]:
+    return [list(run.metrics["identifiers"].value) for run in un.simulate_beside(schedules)]
+
+
+def test_schedules_on_other_nodes_take_as_long_as_alone() -> None:
+    schedules = [of_nodes(0, 1), of_nodes(2, 3)]
+    together = un.simulate_beside(schedules)
+    assert all(run.result_correct for run in together)
+    assert [run.nanoseconds for run in together] == [un.simulate(each).nanoseconds for each in schedules]
+    assert identifiers(*schedules) == [[0], [0]]
+
+
+def test_schedules_on_the_same_nodes_share_their_time_and_no_identifier() -> None:
+    one, two = of_nodes(0, 1), of_nodes(0, 1, embeddings=2)
+    assert identifiers(one, one, two, of_nodes(2, 3)) == [[0], [1], [2, 3], [0]]
+    alone = un.simulate(one).nanoseconds
+    together = un.simulate_beside([one, one])
+    # Each memory gives each of two trees half of its bandwidth.
+    assert [run.nanoseconds / alone for run in together] == pytest.approx([2, 2], rel=0.05)
+    assert all(run.result_correct for run in together)
+
+
+def test_schedules_that_do_not_run_at_the_same_time_are_refused() -> None:
+    with pytest.raises(un.InputError, match="9 schedules at once use up the 8 identifiers of piuma"):
+        un.simulate_beside([of_nodes(0, 1)] * 9)
+    with pytest.raises(un.InputError, match="schedule 2 is on another machine than the first"):
+        un.simulate_beside([planned(2).schedule, planned(4).schedule])
+    ranks = un.plan("allreduce", "archer", shape=4, elements=4).schedule
+    with pytest.raises(un.InputError, match="archer is a machine of kind endpoint"):
+        un.simulate_beside([ranks, ranks])
+    with pytest.raises(un.InputError, match="at least one"):
+        un.simulate_beside([])
+    with pytest.raises(un.InputError, match="is not a schedule"):
+        un.simulate_beside([planned()])  # type: ignore[list-item]
+
+
+def test_the_command_runs_files_beside_each_other(spawn: Spawn) -> None:
+    for name, nodes in (("a", "0,1"), ("b", "2,3")):
+        sized = ("--machine", "piuma", "--nodes", "4", "--subset", nodes, "--elements", "64", "-o", f"{name}.sched")
+        assert spawn("schedule", "allreduce", *sized).code == 0
+    ran = spawn("simulate", "a.sched", "--beside", "b.sched", "--beside", "a.sched", "--json")
+    assert ran.code == 0, ran.err
+    rows = ran.json["beside"]
+    assert [(row["schedule"], row["identifiers"]) for row in rows] == [
+        ("a.sched", [0]),
+        ("b.sched", [0]),
+        ("a.sched", [1]),
+    ]
+    assert ran.json["nanoseconds"] == rows[0]["nanoseconds"] > rows[0]["alone_nanoseconds"]
+    assert rows[1]["nanoseconds"] == rows[1]["alone_nanoseconds"]
+    shown = spawn("simulate", "a.sched", "--beside", "b.sched")
+    assert "at the same time" in shown.out

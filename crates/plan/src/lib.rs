@@ -31,7 +31,9 @@ pub use forests::{ChunkTree, ForestTrees, Front, FrontPoint};
 pub use plan::{Plan, plan, plan_for};
 pub use problem::{Asked, Part, Problem, Root};
 pub use report::{BoundReport, CandidateReport, PhaseReport, PlanReport, Prediction, bounds, predict};
-pub use run::{Checked, Finish, Records, Run, RunError, RunOptions, Simulator, Trace, Value, simulate};
+pub use run::{
+    Checked, Finish, Records, Run, RunError, RunOptions, Simulator, Trace, Value, simulate, simulate_beside,
+};
 pub use stored::stored;
 pub use sweep::{Point, sweep_point};
 pub use target::{Details, Target};

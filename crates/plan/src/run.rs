@@ -74,6 +74,27 @@ pub fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Run, RunE
     (kind_of(machine).simulate)(proven, options)
 }
 
+/// Runs proved schedules that start at the same time on one machine, each where it is placed.
+///
+/// # Errors
+/// As [`simulate`]; the schedules are on different machines, or the simulator of the machine runs one schedule only.
+pub fn simulate_beside(proven: &[VerifiedFile]) -> Result<Vec<Run>, RunError> {
+    let machine = |file: &VerifiedFile| file.file().machine.clone().ok_or(PlanError::NoMachine);
+    let Some(first) = proven.first() else { return Ok(Vec::new()) };
+    let first = machine(first)?;
+    for (at, file) in proven.iter().enumerate() {
+        let other = machine(file)?;
+        if other != first {
+            let (first, other) = (first.name().to_owned(), other.name().to_owned());
+            return Err(RunError::OtherMachine { at: at + 1, first, other });
+        }
+    }
+    let kind = kind_of(&first);
+    let run =
+        kind.simulate_beside.ok_or_else(|| RunError::Beside { machine: first.name().to_owned(), kind: kind.name })?;
+    run(proven)
+}
+
 /// A run that was refused, or that did not end well.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RunError {
@@ -95,6 +116,16 @@ pub enum RunError {
     OverLimit(#[from] OverLimit),
     #[error("{0}")]
     Options(&'static str),
+    #[error(
+        "schedules that start at the same time run in switches that reduce, and {machine} is a machine of kind {kind}; run \
+         one schedule at a time"
+    )]
+    Beside { machine: String, kind: &'static str },
+    #[error(
+        "schedule {at} is on another machine than the first: {other}, and {first}; schedules that start at the same time \
+         need one machine with the same description"
+    )]
+    OtherMachine { at: usize, first: String, other: String },
     #[error("noop_probability is {found}; accepted are 0 to below 1")]
     Probability { found: f64 },
     #[error("a rank begins at {found} ns; accepted are numbers from 0 to 8.64e13, a day")]

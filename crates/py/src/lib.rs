@@ -102,6 +102,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(tuning::tuned_regions, m)?)?;
     m.add_function(wrap_pyfunction!(tuning::worthwhile, m)?)?;
     m.add_function(wrap_pyfunction!(simulate::simulate, m)?)?;
+    m.add_function(wrap_pyfunction!(simulate::simulate_beside, m)?)?;
     m.add_function(wrap_pyfunction!(simulate::measure, m)?)?;
     m.add_function(wrap_pyfunction!(endpoint::simulate_goal, m)?)?;
     m.add_function(wrap_pyfunction!(traffic::simulate_network_goal, m)?)?;

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use pyo3::prelude::*;
 use unisono_lower::VerifiedFile;
-use unisono_plan::{PlanError, RunError, RunOptions, TARGETS, measure_on_fabric, simulate as run};
+use unisono_plan::{
+    PlanError, RunError, RunOptions, TARGETS, measure_on_fabric, simulate as run, simulate_beside as run_beside,
+};
 use unisono_sim::fabric::Calibration;
 
 use crate::{
@@ -48,6 +50,14 @@ pub fn simulate(
     let proven = ready(py, schedule)?;
     let done = detached(py, || run(&proven, &options))?;
     done.map(Simulation).map_err(|e| failed(py, e))
+}
+
+/// Proves schedules and runs them on their machine from the same time on.
+#[pyfunction]
+pub fn simulate_beside(py: Python<'_>, schedules: Vec<PyRef<'_, Schedule>>) -> PyResult<Vec<Simulation>> {
+    let proven = schedules.iter().map(|schedule| ready(py, schedule)).collect::<PyResult<Vec<_>>>()?;
+    let done = detached(py, || run_beside(&proven))?;
+    done.map(|runs| runs.into_iter().map(Simulation).collect()).map_err(|e| failed(py, e))
 }
 
 /// The schedule with its proof, where it has a machine.

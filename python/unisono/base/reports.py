@@ -312,6 +312,7 @@ class SimulationReport(TypedDict):
     parameters: dict[str, int] | None
     deadlock: list[str]
     calibrated: dict[str, Any] | None
+    beside: list[dict[str, Any]] | None
     files: list[str]
 
 

@@ -129,10 +129,11 @@ _ON_RANKS = (
 _NOT_OF_RANKS = Unused(
     ("late", "noise"), "is for ranks that exchange messages, on machines of kind endpoint or network"
 )
+_ALONE = Unused(("beside",), "is for switches that reduce; other machines run one schedule at a time")
 #: A run on a simulator, by the nodes that it records.
 BY_RECORDS = {
-    "pes": (_NOT_OF_RANKS,),
-    "ranks": _ON_RANKS,
+    "pes": (_NOT_OF_RANKS, _ALONE),
+    "ranks": (*_ON_RANKS, _ALONE),
     "nothing": (Unused(_OF_WAFERS, "is for the PEs of a wafer"), _NOT_OF_RANKS),
 }
 

@@ -9,7 +9,8 @@ from unisono import InputError
 from unisono.cli._failures import NO
 from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import number, print_json, print_lines, print_table, progress, working
-from unisono.reproduce import PAPERS, Claim, multiplying_measured, reproduce_paper
+from unisono.reproduce import FAULTS, PAPERS, VERDICTS, Claim, multiplying_measured, reproduce_paper
+from unisono.reproduce.statements import Inventory, inventory
 
 __all__ = ["reproduce"]
 
@@ -39,19 +40,32 @@ def reproduce(paper: str | None, quick: bool, full: bool, output: str | None, as
     if not quick and paper in (None, "multiplying"):
         with working("measuring on this machine's MPI"):
             measured["rows"], measured["note"] = multiplying_measured.measure()
+    statements = [inventory(name) for name in (PAPERS if paper is None else [paper])]
     if as_json:
-        print_json({"claims": [claim.report() for claim in claims], "measured": measured, "files": files})
+        print_json(
+            {
+                "claims": [claim.report() for claim in claims],
+                "verdicts": _verdicts(claims),
+                "statements": [each.report() for each in statements],
+                "measured": measured,
+                "files": files,
+            }
+        )
     else:
-        _print(claims, files)
+        _print(claims, statements, files)
         if paper in (None, "multiplying"):
             _print_measured(measured)
-    return 0 if all(claim.holds for claim in claims) else NO
+    return NO if any(claim.verdict in FAULTS for claim in claims) else 0
 
 
-def _print(claims: list[Claim], files: list[str]) -> None:
+def _verdicts(claims: list[Claim]) -> dict[str, int]:
+    return {verdict: sum(claim.verdict == verdict for claim in claims) for verdict in VERDICTS}
+
+
+def _print(claims: list[Claim], statements: list[Inventory], files: list[str]) -> None:
     rows = [
         [
-            "holds" if claim.holds else "MISSED",
+            claim.verdict.upper() if claim.verdict in FAULTS else claim.verdict,
             claim.id,
             _value(claim.reported),
             _value(claim.ours),
@@ -66,7 +80,13 @@ def _print(claims: list[Claim], files: list[str]) -> None:
         source = f"[{claim.provenance}]" if claim.provenance else ""
         if claim.note or source:
             print_lines(f"{claim.id}: {' '.join(filter(None, [source, claim.note]))}")
-    print_lines("", f"{sum(claim.holds for claim in claims)} of {len(claims)} claims hold")
+        if claim.refuted:
+            print_lines(f"{claim.id}: {'refuted' if claim.verdict == 'refuted' else 'to be refuted'}: {claim.refuted}")
+    counts = _verdicts(claims)
+    others = [f"{counts[verdict]} {verdict}" for verdict in VERDICTS[1:] if counts[verdict]]
+    print_lines("", ", ".join([f"{counts['holds']} of {len(claims)} claims hold", *others]))
+    for each in statements:
+        print_lines(str(each))
     for path in files:
         print_lines(f"wrote {path}")
 

@@ -11,6 +11,7 @@ from unisono import InputError, Machine, Measurement, Run, Schedule, SimulationE
 from unisono.base.files import check_writable, is_file
 from unisono.base.reports import Bound, MetricReport, SimulationReport
 from unisono.cli import _ranks_options
+from unisono.cli._beside import print_beside, reports, run_beside
 from unisono.cli._failures import NO, say
 from unisono.cli._options import json_option, limit_options, maybe_file_or_plan_options, schedule_of
 from unisono.cli._output import (
@@ -76,6 +77,12 @@ _OF_RUN = (
     is_flag=True,
     help="Also measure as on hardware, without a common clock: PEs calibrate their starts by a trigger.",
 )
+@click.option(
+    "--beside",
+    multiple=True,
+    metavar="FILE",
+    help="In switches that reduce: also run the schedule in FILE from the same time on. Can be given several times.",
+)
 @_ranks_options.options
 @click.option(
     "--trace", metavar="FILE.json", help="Write the operations of PEs or ranks for Perfetto or chrome://tracing."
@@ -96,6 +103,7 @@ def simulate(
     noop_probability: float,
     seed: int,
     calibrated: bool,
+    beside: tuple[str, ...],
     trace: str | None,
     trace_pes: TracedPes | None,
     ranks_options: _ranks_options.Options,
@@ -137,7 +145,7 @@ def simulate(
     model = options["model"] if simulator in by_model else None
     of_wafer: dict[str, Any] = {"queue_depth": queue_depth, "noop_probability": noop_probability, "seed": seed}
     of_goal = {"goal": given.goal, "parameters": None if given.goal is None else given.parameters}
-    measured = None
+    measured, rows = None, None
     if what is None:
         try:
             with working("simulating"):
@@ -156,7 +164,12 @@ def simulate(
             return say(str(stuck), NO)
     else:
         with working("simulating"):
-            run = unisono.simulate(what, model=model, late=given.late, noise=given.noise, trace_pes=pes, **of_wafer)
+            if beside:
+                runs, alone = run_beside(what, beside)
+                rows = reports([str(file_or_collective), *beside], runs, alone)
+                run = runs[0]
+            else:
+                run = unisono.simulate(what, model=model, late=given.late, noise=given.noise, trace_pes=pes, **of_wafer)
             if calibrated:
                 measured = unisono.measure(what, **of_wafer)
     files = []
@@ -166,7 +179,8 @@ def simulate(
     if given.timeline is not None:
         run.timeline(given.timeline)
         files.append(given.timeline)
-    others = {**of_goal, "calibrated": None if measured is None else asdict(measured), "files": files}
+    calibration = None if measured is None else asdict(measured)
+    others = {**of_goal, "calibrated": calibration, "beside": rows, "files": files}
     report = cast(SimulationReport, _asked(what, where, simulator, model, queue_depth) | _measured(run, what) | others)
     if as_json:
         print_json(report)
@@ -174,9 +188,13 @@ def simulate(
         _print(report, run)
         if measured is not None:
             _print_measured(measured)
+        if rows is not None:
+            print_beside(rows)
         print_lines(*(f"wrote {file}" for file in files))
     if run.result_correct is False:
         return say(f"the result is wrong: {run.mismatch}", NO)
+    if wrong := [row["schedule"] for row in rows or [] if row["result_correct"] is False]:
+        return say(f"the result of {wrong[0]} is wrong", NO)
     return 0
 
 

@@ -1,6 +1,15 @@
 """Papers reproduced: each claim with the value reported, the value found here, and the tolerance, stated beforehand.
 
-A paper is a list of claims (`papers/NAME/claims.toml`, data only) and a module of this folder that computes.
+A paper is a list of claims (`papers/NAME/claims.toml`, data only) and a module of this folder that computes. A claim
+that the computation refutes has the derivation in its row, with the value that follows from it. So four verdicts are
+possible:
+
+* ``holds``: the claim is kept within its tolerance.
+* ``refuted``: it is not, and ours is the value that the derivation of the row gives.
+* ``missed``: it is not, and the row has no derivation, or ours is another value than the derivation gives.
+* ``contradicted``: the row has a derivation that refutes the claim, but the claim holds.
+
+The last two are faults, of this software or of the row.
 """
 
 import math
@@ -13,10 +22,23 @@ from typing import Any
 
 from unisono._core import paper_claims
 
-__all__ = ["PAPERS", "Claim", "Finding", "judge", "listed_claims", "reproduce_paper"]
+__all__ = [
+    "FAULTS",
+    "PAPERS",
+    "VERDICTS",
+    "Claim",
+    "Finding",
+    "judge",
+    "listed_claims",
+    "listed_undecidable",
+    "reproduce_paper",
+]
 
 #: The papers that can be reproduced, by name.
 PAPERS = ("discovery", "hammingmesh", "multiplying", "piuma", "wafer")
+#: What the judge may say of a claim, and the verdicts that are faults.
+VERDICTS = ("holds", "refuted", "missed", "contradicted")
+FAULTS = ("missed", "contradicted")
 
 
 @dataclass(frozen=True)
@@ -36,6 +58,10 @@ class Claim:
     note: str
     #: Where the reported number is from, if not from the paper's text.
     provenance: str = ""
+    #: One of ``VERDICTS``.
+    verdict: str = "holds"
+    #: Why the claim cannot hold, where the row has a derivation of that.
+    refuted: str = ""
 
     def report(self) -> dict[str, Any]:
         """The claim as a dictionary for JSON."""
@@ -44,11 +70,10 @@ class Claim:
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of a computation: the paper's value, ours, and whether they agree where these are not numbers."""
+    """The result of a computation: the paper's value and ours, numbers, texts or lists of them."""
 
     reported: Any
     ours: Any
-    agrees: bool | None = None
     remark: str = ""
 
 
@@ -58,11 +83,25 @@ def listed_claims(paper: str) -> list[dict[str, Any]]:
     return claims
 
 
+def listed_undecidable(paper: str) -> list[dict[str, Any]]:
+    """The statements of a paper that nothing without its hardware decides, each with the reason."""
+    statements: list[dict[str, Any]] = tomllib.loads(paper_claims(paper)).get("undecidable", [])
+    return statements
+
+
 def judge(paper: str, listed: dict[str, Any], found: Finding) -> Claim:
-    """The claim with its verdict. Lists are compared item by item."""
-    holds = found.agrees
-    if holds is None:
-        holds = _agree(listed["compare"], found.reported, found.ours, listed["tolerance"])
+    """The claim with its verdict. Lists are compared item by item, texts for equality."""
+    holds = _agree(listed["compare"], found.reported, found.ours, listed["tolerance"])
+    refuted, remark = listed.get("refuted", ""), found.remark
+    verdict = "holds" if holds else "missed"
+    if refuted and holds:
+        verdict = "contradicted"
+    elif refuted:
+        derived = listed.get("derived", found.ours)
+        if _agree("equal", derived, found.ours, listed.get("derived_tolerance", 0)):
+            verdict = "refuted"
+        else:
+            remark = " ".join(filter(None, [remark, f"The derivation gives {derived}."]))
     return Claim(
         paper=paper,
         id=listed["id"],
@@ -74,8 +113,10 @@ def judge(paper: str, listed: dict[str, Any], found: Finding) -> Claim:
         compare=listed["compare"],
         tolerance=listed["tolerance"],
         holds=holds,
-        note=" ".join(filter(None, [listed.get("note", ""), found.remark])),
+        note=" ".join(filter(None, [listed.get("note", ""), remark])),
         provenance=listed.get("provenance", ""),
+        verdict=verdict,
+        refuted=refuted,
     )
 
 
@@ -83,6 +124,8 @@ def _agree(compare: str, reported: Any, ours: Any, tolerance: float) -> bool:
     if isinstance(reported, list):
         pairs = zip(reported, ours, strict=True)
         return all(_agree(compare, theirs, mine, tolerance) for theirs, mine in pairs)
+    if isinstance(reported, str):
+        return bool(reported == ours)
     if not math.isfinite(ours):
         return False
     # A float's last digit is not part of a claim.

@@ -12,7 +12,7 @@ from unisono import plots
 from unisono._core import Discovery, Mapper, discovery_rate
 from unisono.base.files import write
 from unisono.graphs import Source, write_graph
-from unisono.reproduce import Finding
+from unisono.reproduce import Finding, discovery_predicted
 from unisono.tables import csv_text
 
 __all__ = ["EXAMPLES", "NODES", "check", "draw", "loop", "n_body"]
@@ -27,6 +27,10 @@ _PAPER = "Automatic Discovery of Collective Communication Patterns, 2024"
 _FIG_3_NODES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _FIG_3_TASKS = 20_000
 _RULES = ("off", "paper", "full")
+#: Steps of a round of Table 3.
+_STEPS = {"all-gather": 1, "gather-scatter": 2, "gather-bcast": 2, "all-to-all": 1, "stencil": 1}
+#: Of Fig. 5.
+_BODIES = 1_048_576
 
 ALL, ONE_TO_ONE = Mapper("all"), Mapper("one_to_one")
 TRANSPOSED, NEIGHBORS = Mapper("transposed", perm=(1, 0)), Mapper("neighborhood", halo=(1, 1))
@@ -67,18 +71,18 @@ def draw(folder: Path, _full: bool = False) -> list[str]:
     return files
 
 
-def n_body(discovery: Discovery, steps: int = 2) -> None:
+def n_body(discovery: Discovery, steps: int = 2, bodies: int = SIDE) -> None:
     """Listing 1."""
-    p, v = (discovery.buffer(name, SIDE, 24, initialized=True) for name in ("P", "V"))
+    p, v = (discovery.buffer(name, bodies, 24, initialized=True) for name in ("P", "V"))
     for _ in range(steps):
-        discovery.task("time_step", SIDE, [(p, "read", ALL), (v, "read_write", ONE_TO_ONE)])
-        discovery.task("update_p", SIDE, [(v, "read", ONE_TO_ONE), (p, "read_write", ONE_TO_ONE)])
+        discovery.task("time_step", bodies, [(p, "read", ALL), (v, "read_write", ONE_TO_ONE)])
+        discovery.task("update_p", bodies, [(v, "read", ONE_TO_ONE), (p, "read_write", ONE_TO_ONE)])
 
 
-def loop(discovery: Discovery, example: str, rounds: int = 3) -> None:
+def loop(discovery: Discovery, example: str, rounds: int = 3, side: int = SIDE) -> None:
     """A row of Table 3, in a loop that swaps the buffers."""
     flat = example in ("all-gather", "gather-scatter", "gather-bcast")
-    shape = (SIDE,) if flat else (SIDE, SIDE)
+    shape = (side,) if flat else (side, side)
     a, b = (discovery.buffer(name, shape, initialized=True) for name in ("B", "B'"))
     for _ in range(rounds):
         match example:
@@ -106,11 +110,10 @@ def _collectives(build: Callable[[Discovery], None], nodes: int) -> str:
 
 def _same_everywhere(listed: Listed, build: Callable[[Discovery], None]) -> Finding:
     found = {nodes: _collectives(build, nodes) for nodes in NODES}
-    first = found[NODES[0]]
-    agrees = all(text == listed["reported"] for text in found.values())
     differing = {nodes: text for nodes, text in found.items() if text != listed["reported"]}
-    remark = f"On {', '.join(map(str, NODES))} nodes." if agrees else f"Differs on {differing}."
-    return Finding(listed["reported"], first, agrees=agrees, remark=remark)
+    ours = next(iter(differing.values()), found[NODES[0]])
+    remark = f"Differs on {differing}." if differing else f"On {', '.join(map(str, NODES))} nodes."
+    return Finding(listed["reported"], ours, remark=remark)
 
 
 def _edge(listed: Listed) -> Finding:
@@ -163,6 +166,35 @@ def _tracked(listed: Listed) -> Finding:
     return Finding(listed["reported"], ours)
 
 
+def _commands_per_node(listed: Listed) -> Finding:
+    """Communication commands of a node and step by messages alone, the mean over the nodes, in a long loop."""
+    ours = []
+    for nodes in listed["nodes"]:
+        # The difference of two loops: the first step has nothing to communicate.
+        short, long = (_commands(listed["example"], nodes, rounds) for rounds in (2, 4))
+        steps = 2 * _STEPS[listed["example"]]
+        ours.append((long - short) / steps / nodes)
+    return Finding([listed["reported"]] * len(ours), ours)
+
+
+def _commands(example: str, nodes: int, rounds: int) -> int:
+    source = Source(lambda discovery: loop(discovery, example, rounds, 4 * nodes), nodes, "off")
+    kinds = Counter(command[0] for rank in range(nodes) for command in source.settled(rank).commands())
+    return kinds["push"] + kinds["await"]
+
+
+def _communication_gain(listed: Listed) -> Finding:
+    return discovery_predicted.gain(listed, lambda discovery: loop(discovery, listed["example"], 3, listed["side"]))
+
+
+def _one_exchange(discovery: Discovery) -> None:
+    n_body(discovery, 2, _BODIES)
+
+
+def _strong_scaling(listed: Listed) -> Finding:
+    return discovery_predicted.speedups(listed, _one_exchange)
+
+
 def _rate(example: str, nodes: int, rules: str) -> float:
     # Point-to-point makes up to M commands a task.
     tasks = max(200, _FIG_3_TASKS // nodes) if rules == "off" else _FIG_3_TASKS
@@ -176,10 +208,13 @@ def _throughput(listed: Listed) -> Finding:
 
 
 _CHECKS: dict[str, Callable[[Listed], Finding]] = {
+    "commands-per-node": _commands_per_node,
+    "communication-gain": _communication_gain,
     "edge": _edge,
     "loop": _loop,
     "n-body-commands": _n_body_commands,
     "n-body-forwards": _n_body_forwards,
+    "strong-scaling": _strong_scaling,
     "throughput": _throughput,
     "tracked": _tracked,
 }

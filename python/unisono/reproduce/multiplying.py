@@ -1,6 +1,7 @@
 """Computes what "Generalisation of recursive doubling for AllReduce: Now with simulation" (2017) claims."""
 
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -193,6 +194,38 @@ def _simulated_gain(listed: Listed) -> Finding:
     return Finding(listed["reported"], [over - max(runs.finish(*run)) for run in listed["runs"]])
 
 
+def _elimination_rounds(listed: Listed) -> Finding:
+    ours = [runs.rounds(ranks, "elimination", {"protocol": listed["protocol"]}) for ranks in listed["ranks"]]
+    return Finding(listed["reported"], ours)
+
+
+def _elimination_gain(listed: Listed) -> Finding:
+    ranks = listed["ranks"]
+    times = [runs.run(ranks, "elimination", {"protocol": name}).nanoseconds for name in listed["protocols"]]
+    return Finding(listed["reported"], times[0] - times[1])
+
+
+def _buffers(listed: Listed) -> Finding:
+    """The messages that a process receives in a stage of b messages, each into a buffer of its own."""
+    ours = []
+    for b in listed["messages"]:
+        made = runs.program(b + 1, "recursive-multiplying", {"schedule": f"a{b + 1}"})
+        ours.append(made.streams / (b + 1))
+    return Finding(listed["reported"], ours)
+
+
+def _program(listed: Listed) -> Finding:
+    """Start, put and compute tasks of a figure's program."""
+    lines = runs.goal(listed["figure"]).splitlines()
+    kinds = (r"rank \d+ \{", r"l\d+: send .*", r"l\d+: calc [1-9]\d*")
+    return Finding(listed["reported"], [sum(bool(re.fullmatch(kind, line)) for line in lines) for kind in kinds])
+
+
+def _decrease_range(listed: Listed) -> Finding:
+    decreases = [100 * (1 - after / before) for row in TABLE_2 for before, after in (row.minimum, row.median)]
+    return Finding(listed["reported"], [min(decreases), max(decreases)])
+
+
 def _elimination_over_split(listed: Listed) -> Finding:
     ranks = listed["ranks"]
     split = max(runs.finish(ranks, listed["split"]))
@@ -215,15 +248,20 @@ def _compared(row: Row) -> multiplying_figures.Compared:
 
 
 _CHECKS: dict[str, Callable[[Listed], Finding]] = {
+    "buffers": _buffers,
     "choice": _choice,
     "counts": _counts,
     "decrease": _decrease,
+    "decrease-range": _decrease_range,
     "doubling": _doubling,
+    "elimination-gain": _elimination_gain,
     "elimination-over-split": _elimination_over_split,
+    "elimination-rounds": _elimination_rounds,
     "equal-stages": _equal_stages,
     "fan-out": _fan_out,
     "measured-over-predicted": _measured_over_predicted,
     "predicted": _predicted,
+    "program": _program,
     "simulated-gain": _simulated_gain,
     "simulated-skew": _simulated_skew,
     "simulated-time": _simulated_time,

@@ -1,7 +1,9 @@
 """Computes what "Accelerating Allreduce with in-network reduction on Intel PIUMA" (2022) claims."""
 
+import json
 from collections.abc import Callable
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +124,79 @@ def _speedup_of(name: str, minibatch: int, *, overlap: bool) -> float:
     return base.seconds / train(name, minibatch, "in-network", overlap=overlap).seconds
 
 
+def _less_data(listed: Listed) -> Finding:
+    """Elements that a core sends and receives, by Rabenseifner's algorithm over the collective in the network."""
+    moved = [_elements_of_core(listed["nodes"], name) for name in (VECTORS, "in-network")]
+    return Finding(listed["reported"], moved[0] / moved[1])
+
+
+def _elements_of_core(nodes: int, algorithm: str) -> int:
+    """Elements that the first core sends and receives in an allreduce of 1280."""
+    plan = un.plan("allreduce", machine(nodes), elements=1280, algorithm=algorithm)
+    lanes = json.loads(plan.schedule.to_json())["programs"][0]["lanes"]
+    return sum(
+        step["length"] * sum("stream" in end for end in (*step["sources"], *step["sinks"]))
+        for lane in lanes
+        for step in lane
+    )
+
+
+def _latency_spread(listed: Listed) -> Finding:
+    """The largest latency over the smallest, among numbers of nodes with the same number of dimensions."""
+    found = [[run(nodes, 1).metrics["latency"].value for nodes in same] for same in listed["nodes"]]
+    remark = "; ".join(" ".join(f"{latency:.0f}" for latency in same) for same in found)
+    return Finding(listed["reported"], [max(same) / min(same) for same in found], remark=f"Latencies: {remark} ns.")
+
+
+def _host_growth(listed: Listed) -> Finding:
+    """What each doubling of the nodes adds to the latency on the cores, over what the first one adds."""
+    times = [host(nodes, 1, SHORT) for nodes in listed["nodes"]]
+    added = [later - before for before, later in pairwise(times)]
+    return Finding(listed["reported"], [each / added[0] for each in added[1:]])
+
+
+def _exposed(listed: Listed) -> Finding:
+    one = train(listed["machine"], listed["minibatch"], "in-network", overlap=True)
+    return Finding(listed["reported"], 100 * one.exposed / one.allreduce)
+
+
+def _congestion(listed: Listed) -> Finding:
+    """The most logical edges on a link, for each number of nodes."""
+    return Finding(listed["reported"], [len(run(nodes, 1).metrics["link_loads"].value) for nodes in listed["nodes"]])
+
+
+def _beside(listed: Listed) -> Finding:
+    """The identifiers of allreduces on subsets of four nodes that start at the same time."""
+    schedules = [_on_subset(subset, listed["elements"]) for subset in listed["subsets"]]
+    ran = un.simulate_beside(schedules)
+    if not all(run.result_correct for run in ran):
+        raise un.Error("a result of collectives at the same time is wrong")
+    return Finding(listed["reported"], [int(run.metrics["identifiers"].value[0]) for run in ran])
+
+
+def _beside_over_alone(listed: Listed) -> Finding:
+    """Their times over those of each alone."""
+    schedules = [_on_subset(subset, listed["elements"]) for subset in listed["subsets"]]
+    ran = un.simulate_beside(schedules)
+    pairs = zip(ran, schedules, strict=True)
+    return Finding(listed["reported"], [run.nanoseconds / un.simulate(alone).nanoseconds for run, alone in pairs])
+
+
+def _on_subset(subset: list[int], elements: int) -> un.Schedule:
+    on = un.machine("piuma", nodes=4, subset=subset)
+    return un.plan("allreduce", on, elements=elements, algorithm="in-network").schedule
+
+
+def _extends(listed: Listed) -> Finding:
+    """The collectives among those of a row that the switches compute with the right result."""
+    done = []
+    for collective in listed["collectives"]:
+        made = un.plan(collective, machine(listed["nodes"]), elements=listed["elements"], algorithm="in-network")
+        if un.simulate(made.schedule).result_correct:
+            done.append(collective)
+    return Finding(listed["reported"], " ".join(done))
+
+
 def _eq1(listed: Listed) -> Finding:
     return Finding(listed["reported"], [eq_1(nodes) for nodes in (1, 16, 256, LARGEST)])
 
@@ -146,7 +221,8 @@ def _eq2(listed: Listed) -> Finding:
 
 
 def _bandwidth_share(listed: Listed) -> Finding:
-    return Finding(listed["reported"], LONG * eq_2() / run(16, LONG).nanoseconds)
+    nodes, elements = listed["nodes"], listed["elements"]
+    return Finding(listed["reported"], elements * eq_2() / run(nodes, elements).nanoseconds)
 
 
 def _throughput_ratio(listed: Listed) -> Finding:
@@ -187,12 +263,20 @@ def _several(listed: Listed) -> Finding:
 
 _CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "bandwidth-share": _bandwidth_share,
+    "beside": _beside,
+    "beside-over-alone": _beside_over_alone,
+    "congestion": _congestion,
     "eq1": _eq1,
     "eq2": _eq2,
+    "exposed": _exposed,
+    "extends": _extends,
     "gradients": _gradients,
+    "host-growth": _host_growth,
     "host-loss": _host_loss,
     "latency-ratio": _latency_ratio,
     "latency-share": _latency_share,
+    "latency-spread": _latency_spread,
+    "less-data": _less_data,
     "loss": _loss,
     "several": _several,
     "share": _share,

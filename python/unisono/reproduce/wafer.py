@@ -10,10 +10,11 @@ import numpy.typing as npt
 
 from unisono import _core, bounds, plan, sweep
 from unisono.base.reports import SweepPoint, in_cycles
-from unisono.reproduce import Finding, wafer_figures
+from unisono.reproduce import Finding, wafer_figures, wafer_statements
 from unisono.reproduce import wafer_simulated as runs
 from unisono.reproduce.wafer_formulas import FORMULAS
 from unisono.reproduce.wafer_simulated_figures import figure as draw_runs
+from unisono.reproduce.wafer_statements import LETTERS, cycles_by_algorithm, letters
 
 __all__ = ["FIXED_1D", "FIXED_2D", "check", "draw", "figure_8", "figure_10", "optimality", "winners"]
 
@@ -26,7 +27,6 @@ PES_MAX = 512
 #: The fixed algorithms of Fig. 8 and of Fig. 10.
 FIXED_1D = ("star", "tree", "two-phase", "chain", "ring")
 FIXED_2D = ("star", "tree", "two-phase", "chain", "snake")
-_LETTERS = {"S": "star", "T": "tree", "2": "two-phase", "C": "chain", "R": "ring", "N": "snake"}
 
 Listed = dict[str, Any]
 
@@ -113,6 +113,13 @@ def _least_advantage(listed: Listed) -> Finding:
     return Finding(listed["reported"], float(advantage[rows][:, columns].min()), remark=remark)
 
 
+def _best_of_manual(listed: Listed) -> Finding:
+    worst = {name: float(optimality()[name].max()) for name in ("star", "chain", "tree", "two-phase")}
+    others = min(ratio for name, ratio in worst.items() if name != "two-phase")
+    remark = ", ".join(f"{name} {ratio:.2f}" for name, ratio in worst.items()) + "."
+    return Finding(listed["reported"], others / worst["two-phase"], remark=remark)
+
+
 def _formula(listed: Listed) -> Finding:
     reported = [FORMULAS[listed["formula"]](*point) for point in listed["points"]]
     collective, algorithm = listed["collective"], listed["algorithm"]
@@ -154,20 +161,12 @@ def _snake_depth(listed: Listed) -> Finding:
 
 
 def _winners(listed: Listed) -> Finding:
-    ours, agrees = "", True
-    names = {name: letter for letter, name in _LETTERS.items()}
+    ours = ""
     for letter, point in zip(listed["reported"], winners(tuple(listed["shape"])), strict=True):
-        cycles = _by_algorithm(point)
-        tie = cycles[_LETTERS[letter]] <= min(cycles.values()) * (1 + listed["tolerance"])
-        ours += letter if tie else names[min(cycles, key=cycles.__getitem__)]
-        agrees &= tie
-    return Finding(listed["reported"], ours, agrees)
-
-
-def _by_algorithm(point: SweepPoint) -> dict[str, float]:
-    cycles = point["cycles_by_algorithm"]
-    assert cycles is not None, "a wafer has cycles"
-    return cycles
+        cycles = cycles_by_algorithm(point)
+        tie = cycles[LETTERS[letter]] <= min(cycles.values()) * (1 + listed["tolerance"])
+        ours += letter if tie else letters([min(cycles, key=cycles.__getitem__)])
+    return Finding(listed["reported"], ours)
 
 
 def _gains(listed: Listed) -> Finding:
@@ -182,7 +181,7 @@ def _gains(listed: Listed) -> Finding:
         baseline="chain",
         model="paper",
     )
-    times = [_by_algorithm(point) for point in points]
+    times = [cycles_by_algorithm(point) for point in points]
     return Finding(reported, [by["chain"] / by["auto-gen"] for by in times])
 
 
@@ -197,7 +196,7 @@ def _ring_over_best(listed: Listed) -> Finding:
 
 
 def _without_ring(point: SweepPoint) -> float:
-    cycles = _by_algorithm(point)
+    cycles = cycles_by_algorithm(point)
     return float(cycles["ring"] / min(time for name, time in cycles.items() if name != "ring"))
 
 
@@ -257,6 +256,7 @@ def _simulated_gain_2d(listed: Listed) -> Finding:
 
 
 _CHECKS: dict[str, Callable[[Listed], Finding]] = {
+    "best-of-manual": _best_of_manual,
     "bound": _bound,
     "broadcast-over-message": _broadcast_over_message,
     "formula": _formula,
@@ -274,4 +274,5 @@ _CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "snake-over-bound": _snake_over_bound,
     "winners": _winners,
     "worst-ratio": _worst_ratio,
+    **wafer_statements.CHECKS,
 }

@@ -13,6 +13,7 @@ __all__ = [
     "auto_gen_energy",
     "broadcast_2d",
     "chain",
+    "lower_bound_1d",
     "lower_bound_2d",
     "message",
     "ring",
@@ -71,6 +72,26 @@ def broadcast_2d(rows: int, columns: int, length: int) -> float:
     return length + rows + columns - 2 + _STEP
 
 
+def lower_bound_1d(pes: int, length: int) -> float:
+    """Section 5.6: the least over the depth D of B E*(P, 1, D) / (P-1) + P - 1 + 5 D, with E* by Lemma 5.5.
+
+    E*(1, 1, D) = 0, and E*(P, 1, 0) is infinite for P > 1.
+    """
+    energy = [math.inf] * (pes + 1)
+    energy[1] = 0.0
+    best = math.inf
+    for depth in range(1, pes):
+        # No energy is less than P - 1, so that a larger depth cannot be better.
+        if length + pes - 1 + _STEP * depth >= best:
+            break
+        deeper = [math.inf, 0.0]
+        for p in range(2, pes + 1):
+            deeper.append(min(deeper[i] + energy[p - i] + min(i, p - i + 1) for i in range(1, p)))
+        energy = deeper
+        best = min(best, length * energy[pes] / (pes - 1) + pes - 1 + _STEP * depth)
+    return best
+
+
 def lower_bound_2d(rows: int, columns: int, length: int) -> float:
     """Lemma 7.2, a lower bound."""
     return max(length, length / 8 + rows + columns - 1) + _STEP
@@ -113,8 +134,11 @@ def _xy(line: Callable[[int, int], float], rows: int, columns: int, length: int)
 FORMULAS: dict[str, Callable[..., float]] = {
     "auto-gen": auto_gen,
     "broadcast-2d": broadcast_2d,
+    # Section 7.1, for a square of P PEs: 2 sqrt P + 2 T_R - 1 + B.
+    "broadcast-square": lambda rows, columns, length: 2 * math.sqrt(rows * columns) + _RAMPS - 1 + length,
     "chain": chain,
     "chain-broadcast": lambda pes, length: chain(pes, length) + message(pes, length),
+    "lemma-5.5": lower_bound_1d,
     "lemma-7.2": lower_bound_2d,
     "message": message,
     "ring": ring,

@@ -16,7 +16,7 @@ from unisono.planning import read_workload
 from unisono.simulation.runs import Run
 from unisono.simulation.traces import Traced, checked_pes, listed_pes
 
-__all__ = ["Noise", "simulate", "simulate_goal"]
+__all__ = ["Noise", "simulate", "simulate_beside", "simulate_goal"]
 
 #: The most ranks of a collective.
 _MOST_RANKS = 2**22
@@ -87,6 +87,37 @@ def simulate(
         text = f"{size} on {'x'.join(map(str, shape))} PEs"
     about = Traced(text, placed.nodes, ran_on.name, shape, traced)
     return Run(about, simulation, lambda pes: _core.simulate(placed, *options, pes))
+
+
+def simulate_beside(schedules: Sequence[Schedule]) -> list[Run]:
+    """Runs schedules that start at the same time on one machine whose switches reduce, each where it was planned.
+
+    Each tree gets the first identifier that is free at all of its switches. Links and memories that trees share give
+    each of them a fixed share of the time, so a run may take longer than :func:`simulate` says of the schedule alone.
+    The metric ``identifiers`` lists the identifiers of a schedule.
+
+    Raises:
+        InputError: no schedule, schedules on different machines or of another kind, or more trees at one switch than
+            the machine has identifiers.
+        VerifyError: a schedule is refused; ``.diagnostics`` lists why.
+
+    """
+    accepted = "simulate_beside takes a list of schedules, at least one"
+    listed = items(schedules, f"{shown(schedules)} is not a list; {accepted}")
+    if not listed:
+        raise InputError(f"no schedule is given; {accepted}")
+    for schedule in listed:
+        if not isinstance(schedule, Schedule):
+            raise InputError(f"{shown(schedule)} is not a schedule; a plan has one as .schedule")
+    runs = []
+    for schedule, simulation in zip(listed, _core.simulate_beside(listed), strict=True):
+        ran_on = schedule.machine
+        assert ran_on is not None, "what ran has a machine"
+        size = f"{schedule.collective} of {schedule.elements} {schedule.dtype}"
+        text = f"{size} on {schedule.ranks} ranks: {schedule.origin}"
+        about = Traced(text, schedule.nodes, ran_on.name, ran_on.shape or (schedule.nodes,), [])
+        runs.append(Run(about, simulation, None))
+    return runs
 
 
 def simulate_goal(

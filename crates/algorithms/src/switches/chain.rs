@@ -1,9 +1,15 @@
 //! A chain through every switch, for a scan: what comes from before is reduced with a switch's own vector, and the result goes
 //! both to its memory and on. Ranks are numbered along the chain: that is the scan's own placement.
 //!
-//! Each socket is passed once, over all of its cores, and each node over all of its sockets; both are found by search. A node of
-//! the presets has such a chain; several nodes mostly have none, because links to other nodes sit at cores of the wrong color of
-//! the mesh's checkerboard.
+//! Each socket is passed once, over all of its cores, and each node over all of its sockets; both are found by search. One and two
+//! nodes of the presets have such a chain; 3 to 16 nodes, which are one dimension, have none:
+//!
+//! * A chain over the 2 x 4 cores of a socket ends at cores of both colors of the checkerboard. Of the cores with links, 1 has the
+//!   one color, 2 and 7 the other. So a socket in which the chain does not end uses core 1, and 2 or 7.
+//! * Core 1 has the links to even sockets, 2 those to odd ones, 7 the one to a node. The eight odd sockets of a node leave by core 1
+//!   to core 2 of its eight even sockets, so that no even socket uses core 7. Each end of the chain makes one exception.
+//! * The link between nodes x and y is at socket y of x and at socket x of y. Each link of an even node thus needs an exception at
+//!   the other node. There are two, so all even nodes together have at most two links, too few to pass two of them and an odd one.
 
 use std::sync::Arc;
 
@@ -34,9 +40,11 @@ pub fn chain(site: &Site, c: &Collective, part: TreeSlice) -> Result<Configured,
     if site.machine.cores_per_socket > 16 {
         return Err(no("a scan's chain is searched in sockets of up to 16 cores".to_owned()));
     }
-    let order = Search::new(site)
-        .machine()
-        .ok_or_else(|| no("no chain that passes every switch once was found between these ports".to_owned()))?;
+    let order = Search::new(site).machine().ok_or_else(|| {
+        let reason = "no chain that passes every switch once was found between these ports; the presets have one on \
+                a node and on two";
+        no(reason.to_owned())
+    })?;
     let mut registers = Vec::with_capacity(order.len());
     for (at, &switch) in order.iter().enumerate() {
         let before = at.checked_sub(1).map_or(0, |before| 1_u64 << link(layout, switch, order[before]));

@@ -40,6 +40,7 @@ pub const KIND: TargetKind = TargetKind {
     place: anywhere,
     simulator: &run::ENDPOINT,
     simulate,
+    simulate_beside: None,
     part: first_ranks,
 };
 

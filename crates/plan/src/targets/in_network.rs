@@ -9,14 +9,17 @@ use unisono_cost::{
     Time,
     in_network::{Host, embedded_ns, eq2_ns, host_ns},
 };
-use unisono_lower::{File, Placed, Placement, VerifiedFile, switches::Configured};
+use unisono_lower::{
+    File, Placed, Placement, VerifiedFile,
+    switches::{Configured, SwitchPlacement},
+};
 use unisono_machine::{InNetwork, Machine, Shape, in_network::Site};
 use unisono_schedule::Schedule;
 use unisono_sim::collective_engine;
 
 use super::{Placing, TargetKind, anywhere, first_ranks, machine_of, no_part};
 use crate::{
-    Asked, Part, Plan, PlanError, Run, RunError, RunOptions, Target, TimeSource, Timed, candidates::build, run,
+    Asked, Part, Plan, PlanError, Run, RunError, RunOptions, Target, TimeSource, Timed, Value, candidates::build, run,
     target::Details,
 };
 
@@ -37,6 +40,7 @@ pub const KIND: TargetKind = TargetKind {
     place,
     simulator: &run::COLLECTIVE_ENGINE,
     simulate,
+    simulate_beside: Some(simulate_beside),
     part: part_of,
 };
 
@@ -141,14 +145,37 @@ fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Run, RunError
     if options.for_wafers() || options.for_ranks() {
         return Err(RunError::Options(NO_OPTIONS));
     }
-    let file = proven.file();
-    let machine: &InNetwork = machine_of(file);
-    let Some(placement) = file.placement.as_ref().and_then(Placement::switches) else {
-        return Err(not_placed(&file.schedule, machine).into());
-    };
+    let (machine, placement) = in_place(proven.file())?;
     let begin = Instant::now();
     let run = collective_engine::run(machine, proven.verified(), placement)?;
     Ok(Run::in_switches(run, begin.elapsed().as_secs_f64()))
+}
+
+/// The machine of a schedule, and its place in the switches.
+fn in_place(file: &File) -> Result<(&InNetwork, &SwitchPlacement), PlanError> {
+    let machine: &InNetwork = machine_of(file);
+    let placement = file.placement.as_ref().and_then(Placement::switches);
+    Ok((machine, placement.ok_or_else(|| not_placed(&file.schedule, machine))?))
+}
+
+/// Schedules on one machine, each in its own place, with identifiers that keep them apart.
+fn simulate_beside(proven: &[VerifiedFile]) -> Result<Vec<Run>, RunError> {
+    let begin = Instant::now();
+    let mut all = Vec::with_capacity(proven.len());
+    for file in proven {
+        all.push((file.verified(), in_place(file.file())?.1));
+    }
+    let Some(first) = proven.first() else { return Ok(Vec::new()) };
+    let runs = collective_engine::run_beside(in_place(first.file())?.0, &all)?;
+    let seconds = begin.elapsed().as_secs_f64();
+    Ok(runs.into_iter().map(|run| with_identifiers(run, seconds)).collect())
+}
+
+fn with_identifiers(run: collective_engine::Run, wall_seconds: f64) -> Run {
+    let identifiers = run.identifiers.iter().copied().map(u64::from).collect();
+    let mut made = Run::in_switches(run, wall_seconds);
+    made.metrics.push(("identifiers", Value::Counts(identifiers), "identifier of each embedding"));
+    made
 }
 
 /// Whether an algorithm runs in switches, and not on the cores.

@@ -15,6 +15,9 @@ use crate::{Asked, Part, PlanError, Run, RunError, RunOptions, Simulator, Target
 /// Opens a part of a machine.
 pub type Open = fn(&Asked) -> Option<Result<Box<dyn Target>, PlanError>>;
 
+/// Runs proved schedules on one machine that start at the same time.
+pub type SimulateBeside = fn(&[VerifiedFile]) -> Result<Vec<Run>, RunError>;
+
 /// A kind of machine that plans are made for.
 pub struct TargetKind {
     /// As machine files name it.
@@ -30,6 +33,8 @@ pub struct TargetKind {
     pub simulator: &'static Simulator,
     /// Runs a proved schedule with the simulator of the kind.
     pub simulate: fn(&VerifiedFile, &RunOptions) -> Result<Run, RunError>,
+    /// Runs proved schedules on one machine that start at the same time; `None` where the simulator runs one schedule only.
+    pub simulate_beside: Option<SimulateBeside>,
     /// The part that a schedule with this placement runs on.
     pub part: fn(&File) -> Result<Part, PlanError>,
 }

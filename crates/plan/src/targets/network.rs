@@ -74,6 +74,7 @@ pub const KIND: TargetKind = TargetKind {
     place,
     simulator: &run::NETWORK,
     simulate,
+    simulate_beside: None,
     part: part_of,
 };
 

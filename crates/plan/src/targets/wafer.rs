@@ -41,6 +41,7 @@ pub const KIND: TargetKind = TargetKind {
     place,
     simulator: &run::FABRIC,
     simulate,
+    simulate_beside: None,
     part: part_of,
 };
 

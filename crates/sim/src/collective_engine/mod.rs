@@ -28,6 +28,10 @@ pub use data::{DataReport, Sample, digest, input};
 pub enum EngineError {
     #[error("the switches of {machine} cannot run the schedule: {}", fault.message)]
     Placement { machine: String, fault: Diagnostic },
+    #[error(
+        "{schedules} schedules at once use up the {has} identifiers of {machine}; accepted are fewer schedules, or schedules on other nodes"
+    )]
+    Identifiers { schedules: usize, has: u32, machine: String },
     #[error("the run lasts longer than the 2^62 picoseconds that its clock counts")]
     Overflow,
 }
@@ -48,6 +52,8 @@ pub struct Run {
     pub link_loads: Vec<u64>,
     /// Trees at the same time, each on an identifier of its own.
     pub embeddings: usize,
+    /// The identifier of each tree.
+    pub identifiers: Vec<u8>,
     pub data: DataReport,
 }
 
@@ -65,14 +71,51 @@ pub fn run(machine: &InNetwork, proven: &Verified, placement: &SwitchPlacement) 
 /// As [`run`], or two of them use one identifier at one switch.
 pub fn run_together(machine: &InNetwork, all: &[(&Verified, &SwitchPlacement)]) -> Result<Vec<Run>, EngineError> {
     let layout = machine.layout();
-    let wrong = |fault| EngineError::Placement { machine: machine.name.clone(), fault };
-    let lowered = all.iter().map(|(proven, placement)| lower(machine, &layout, proven, placement));
-    let all: Vec<Configured> = lowered.collect::<Result<_, _>>().map_err(wrong)?;
-    if let Some(clash) = check_together(&layout, &all).into_iter().next() {
-        return Err(wrong(clash));
+    let all = lowered(machine, &layout, all)?;
+    if let Some(fault) = check_together(&layout, &all).into_iter().next() {
+        return Err(EngineError::Placement { machine: machine.name.clone(), fault });
     }
-    let shared = units::Shared::new(&layout, &all);
-    all.iter().map(|configured| one(machine, &layout, configured, &shared)).collect()
+    together(machine, &layout, &all)
+}
+
+/// Runs schedules that start at the same time, and that were placed without regard to each other: each tree gets the first
+/// identifier that is free at all of its switches.
+///
+/// # Errors
+/// As [`run`], or the identifiers of the machine are used up.
+pub fn run_beside(machine: &InNetwork, all: &[(&Verified, &SwitchPlacement)]) -> Result<Vec<Run>, EngineError> {
+    let layout = machine.layout();
+    let mut all = lowered(machine, &layout, all)?;
+    let schedules = all.len();
+    let mut used = vec![0_u64; layout.switches() as usize];
+    for embedding in all.iter_mut().flat_map(|configured| &mut configured.embeddings) {
+        let taken = embedding.registers.iter().fold(0, |taken, &(switch, _)| taken | used[switch as usize]);
+        let free = taken.trailing_ones();
+        if free >= machine.identifiers {
+            let machine_name = machine.name.clone();
+            return Err(EngineError::Identifiers { schedules, has: machine.identifiers, machine: machine_name });
+        }
+        embedding.identifier = narrow(free);
+        for (switch, registers) in &mut embedding.registers {
+            registers.identifier = narrow(free);
+            used[*switch as usize] |= 1 << free;
+        }
+    }
+    together(machine, &layout, &all)
+}
+
+fn lowered(
+    machine: &InNetwork,
+    layout: &Layout,
+    all: &[(&Verified, &SwitchPlacement)],
+) -> Result<Vec<Configured>, EngineError> {
+    let wrong = |fault| EngineError::Placement { machine: machine.name.clone(), fault };
+    all.iter().map(|(proven, placement)| lower(machine, layout, proven, placement).map_err(wrong)).collect()
+}
+
+fn together(machine: &InNetwork, layout: &Layout, all: &[Configured]) -> Result<Vec<Run>, EngineError> {
+    let shared = units::Shared::new(layout, all);
+    all.iter().map(|configured| one(machine, layout, configured, &shared)).collect()
 }
 
 fn one(
@@ -90,6 +133,7 @@ fn one(
         computed: 0,
         link_loads: loads(layout, [configured]).histogram(),
         embeddings: configured.embeddings.len(),
+        identifiers: configured.embeddings.iter().map(|e| e.identifier).collect(),
         data: data::flow(layout, configured),
     };
     let mut rank_of = vec![u32::MAX; layout.switches() as usize];

@@ -1,0 +1,85 @@
+"""The pages of the papers, docs/papers/NAME.md, from their lists of claims (papers/NAME/claims.toml)."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from unisono._core import paper_claims
+from unisono.reproduce import PAPERS
+from unisono.reproduce.statements import Inventory, inventory
+
+FOLDER = Path(__file__).with_name("papers")
+_HEAD = """# {title}
+
+{source}.
+
+`python docs/generate.py` generates this page from `papers/{paper}/claims.toml`, and a test compares the two.
+`unisono reproduce {paper}` computes every row. A row is one computation; several rows may decide one statement of
+the paper, and an *own* row keeps a bound of this project. The tests fail if a row misses without a derivation, or if a
+row with a derivation holds.
+
+## Rows
+| row | section | statement | reported | comparison | verdict |
+|---|---|---|---|---|---|
+"""
+_COUNTS = """
+## Result
+| statements found | decided by rows | held | refuted | not decidable without hardware | rows | own rows |
+|---|---|---|---|---|---|---|
+| {found} | {decided} | {held} | {refuted} | {needs_hardware} | {rows} | {own_rows} |
+"""
+
+
+def pages() -> dict[Path, str]:
+    """The text of every page, by its path."""
+    return {FOLDER / f"{paper}.md": page(paper) for paper in PAPERS}
+
+
+def page(paper: str) -> str:
+    """The text of the page of a paper."""
+    head = tomllib.loads(paper_claims(paper))
+    found = inventory(paper)
+    parts = [
+        _HEAD.format(title=head["title"], source=head["source"], paper=paper),
+        *(_row(row) for row in found.rows),
+        _COUNTS.format(**found.report()),
+        *_refuted(found),
+        *_undecidable(found),
+    ]
+    return "".join(parts)
+
+
+def _refuted(found: Inventory) -> list[str]:
+    if not found.refuted:
+        return []
+    head = "\n### Refuted\n| row | statement | derivation |\n|---|---|---|\n"
+    return [head, *(f"| `{row['id']}` | {_cell(row['text'])} | {_cell(row['refuted'])} |\n" for row in found.refuted)]
+
+
+def _undecidable(found: Inventory) -> list[str]:
+    if not found.undecidable:
+        return []
+    head = "\n### Not decidable without hardware\n| section | statement | reason |\n|---|---|---|\n"
+    return [
+        head,
+        *(f"| {_cell(s['section'])} | {_cell(s['text'])} | {_cell(s['reason'])} |\n" for s in found.undecidable),
+    ]
+
+
+def _row(row: dict[str, Any]) -> str:
+    verdict = "refuted" if "refuted" in row else "holds"
+    name = f"`{row['id']}`" + (" (own)" if row.get("own", False) else "")
+    reported = _value(row["reported"]) if "reported" in row else f"`{row['formula']}`"
+    margin = f" ± {row['tolerance']:.10g}" if row["tolerance"] else ""
+    compared = f"{row['compare']}{margin}, {row['unit']}"
+    return f"| {name} | {row['section']} | {_cell(row['text'])} | {_cell(reported)} | {_cell(compared)} | {verdict} |\n"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_value, value))
+    return value or "none" if isinstance(value, str) else f"{value:.10g}"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

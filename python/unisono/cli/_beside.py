@@ -1,0 +1,50 @@
+"""`unisono simulate --beside`: schedules that start at the same time as another one."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import unisono
+from unisono import Run, Schedule
+from unisono.cli._output import number, print_lines, print_table
+
+__all__ = ["print_beside", "reports", "run_beside"]
+
+
+def run_beside(schedule: Schedule, files: Sequence[str]) -> tuple[list[Run], list[Run]]:
+    """The runs of a schedule and of those in files, from the same time on; and of each of them alone."""
+    schedules = [schedule, *map(unisono.load, files)]
+    together = unisono.simulate_beside(schedules)
+    return together, [unisono.simulate(each) for each in schedules]
+
+
+def reports(names: Sequence[str], together: Sequence[Run], alone: Sequence[Run]) -> list[dict[str, Any]]:
+    """A dictionary for each schedule, for JSON."""
+    return [
+        {
+            "schedule": name,
+            "nanoseconds": run.nanoseconds,
+            "alone_nanoseconds": one.nanoseconds,
+            "identifiers": run.metrics["identifiers"].value,
+            "result_correct": run.result_correct,
+        }
+        for name, run, one in zip(names, together, alone, strict=True)
+    ]
+
+
+def print_beside(rows: Sequence[dict[str, Any]]) -> None:
+    """A table of the schedules."""
+    print_lines("")
+    print_table(
+        ["at the same time", "identifiers", "ns", "alone, ns", "ratio"],
+        [
+            [
+                row["schedule"],
+                " ".join(map(str, row["identifiers"])),
+                number(row["nanoseconds"], 3),
+                number(row["alone_nanoseconds"], 3),
+                number(row["nanoseconds"] / row["alone_nanoseconds"], 3) if row["alone_nanoseconds"] else "-",
+            ]
+            for row in rows
+        ],
+        right=["ns", "alone, ns", "ratio"],
+    )

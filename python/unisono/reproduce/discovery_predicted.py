@@ -1,0 +1,61 @@
+"""Communication times that "Automatic Discovery of Collective Communication Patterns" (2024) measured, by prediction.
+
+The paper measured on Marconi-100. Here the same programs are predicted on machines of ranks.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+from unisono._core import Discovery, Machine
+from unisono.discovery.prediction import predictions
+from unisono.reproduce import Finding, multiplying_simulated
+
+__all__ = ["communication", "gain", "speedups"]
+
+Listed = Mapping[str, Any]
+Build = Callable[[Discovery], None]
+#: Latency, pipeline and bandwidth of messages; and the same with free bytes, where only the number of messages counts.
+MACHINE = "paper-sim"
+
+
+def communication(build: Build, nodes: int, on: Machine | str) -> tuple[float, float]:
+    """Seconds of a program's communication by the paper's rules, and by messages alone."""
+
+    def found(rules: str) -> Any:
+        discovery = Discovery(nodes, rules=rules)
+        build(discovery)
+        discovery.flush()
+        return discovery.report(), discovery.moved()
+
+    _, predicted, alone = predictions(found, on, nodes, "paper", None, simulate=False)
+    return predicted.seconds, alone.seconds
+
+
+def gain(listed: Listed, build: Build) -> Finding:
+    """The time by messages alone over the time with discovery, for each number of nodes."""
+    ours = []
+    for nodes in listed["nodes"]:
+        predicted, alone = communication(build, nodes, MACHINE)
+        ours.append(alone / predicted)
+    return Finding([listed["reported"]] * len(ours), ours)
+
+
+def speedups(listed: Listed, build: Build) -> Finding:
+    """The gain from one number of nodes to another for a program whose kernels take ``kernel_us`` alone."""
+    ours = []
+    for less, more in listed["nodes"]:
+        first, second = (_seconds(listed, build, nodes) for nodes in (less, more))
+        ours.append(first / second)
+    return Finding(listed["reported"], ours)
+
+
+def _seconds(listed: Listed, build: Build, nodes: int) -> float:
+    predicted, alone = _latencies(build, nodes)
+    kernel_us: float = listed["kernel_us"]
+    return kernel_us * 1e-6 / nodes + {"messages": alone, "collectives": predicted}[listed["by"]]
+
+
+@cache
+def _latencies(build: Build, nodes: int) -> tuple[float, float]:
+    return communication(build, nodes, multiplying_simulated.machine())

@@ -1,0 +1,266 @@
+"""Computes what the text of "Near-Optimal Wafer-Scale Reduce" (HPDC 2024) says beside its lemmas and figures.
+
+Winners, gains over the vendor, colors, errors and start times. Measurements are replaced by runs on the simulated
+fabric.
+"""
+
+import json
+from collections.abc import Callable, Iterable
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from unisono import machine, plan, simulate, sweep
+from unisono.base.reports import SweepPoint, in_cycles
+from unisono.reproduce import Finding
+from unisono.reproduce import wafer_simulated as runs
+
+__all__ = ["CHECKS", "cycles_by_algorithm", "letters"]
+
+MACHINE = "wse2"
+LETTERS = {"S": "star", "T": "tree", "2": "two-phase", "C": "chain", "R": "ring", "N": "snake"}
+
+Listed = dict[str, Any]
+
+
+def cycles_by_algorithm(point: SweepPoint) -> dict[str, float]:
+    """The cycles of each algorithm at a point of a sweep of a wafer."""
+    cycles = point["cycles_by_algorithm"]
+    assert cycles is not None, "a wafer has cycles"
+    return cycles
+
+
+def letters(names: Iterable[str]) -> str:
+    """The algorithms as the letters of the figures."""
+    by_name = {name: letter for letter, name in LETTERS.items()}
+    return "".join(by_name[name] for name in names)
+
+
+def _stated(listed: Listed) -> Finding:
+    """The paper's own figures against each other."""
+    return Finding(listed["reported"], max(listed["stated"]))
+
+
+def _predicted(listed: Listed, algorithms: Iterable[str]) -> list[dict[str, float]]:
+    """By Eq. 1, for every shape and length of a row."""
+    points = sweep(
+        listed["collective"],
+        MACHINE,
+        shapes=listed["shapes"],
+        elements=listed["wavelets"],
+        algorithms=list(algorithms),
+        baseline="chain",
+        model="paper",
+    )
+    return [cycles_by_algorithm(point) for point in points]
+
+
+def _simulated(listed: Listed, algorithms: Iterable[str]) -> list[dict[str, float]]:
+    """Simulated, for every shape and length of a row; without the algorithms that take too long."""
+    found = []
+    for shape in listed["shapes"]:
+        for length in listed["wavelets"]:
+            ran = (runs.point(listed["collective"], tuple(shape), length, name) for name in algorithms)
+            found.append({at.algorithm: float(at.simulated) for at in ran if at.simulated is not None})
+    return found
+
+
+def _times(listed: Listed, algorithms: Iterable[str]) -> list[dict[str, float]]:
+    return {"model": _predicted, "simulation": _simulated}[listed["by"]](listed, algorithms)
+
+
+def _largest_gain(listed: Listed) -> Finding:
+    name = listed["algorithm"]
+    gains = [times["chain"] / times[name] for times in _times(listed, ["chain", name])]
+    at = max(range(len(gains)), key=gains.__getitem__)
+    return Finding(listed["reported"], gains[at], remark=f"The largest, at B = {listed['wavelets'][at]}.")
+
+
+def _gain_order(listed: Listed) -> Finding:
+    """The largest gain of Two-Phase over the chain, over that of Auto-Gen."""
+    times = _times(listed, ["chain", "auto-gen", "two-phase"])
+    gains = {name: max(at["chain"] / at[name] for at in times) for name in ("auto-gen", "two-phase")}
+    return Finding(listed["reported"], gains["two-phase"] / gains["auto-gen"])
+
+
+def _winner_order(listed: Listed) -> Finding:
+    """The best fixed algorithms in their order along the shapes or lengths, each once."""
+    best = [min(times, key=times.__getitem__) for times in _times(listed, listed["algorithms"])]
+    ours = letters(name for name, _ in groupby(best))
+    return Finding(listed["reported"], ours, remark=f"Point by point: {letters(best)}.")
+
+
+def _better_than_auto_gen(listed: Listed) -> Finding:
+    """The shapes on which an algorithm is faster than Auto-Gen."""
+    name = listed["algorithm"]
+    times = _times(listed, ["auto-gen", name])
+    better = ["x".join(map(str, shape)) for shape, at in zip(listed["shapes"], times, strict=True) if _beats(at, name)]
+    return Finding(listed["reported"], " ".join(better))
+
+
+def _beats(times: dict[str, float], name: str) -> bool:
+    return name in times and times[name] < times["auto-gen"]
+
+
+def _auto_gen_behind(listed: Listed) -> Finding:
+    """The most cycles by which the best fixed pattern is faster than Auto-Gen."""
+    found = _times(listed, ["auto-gen", *listed["algorithms"]])
+    lost = [max(0.0, times["auto-gen"] - min(times.values())) for times in found]
+    at = max(range(len(lost)), key=lost.__getitem__)
+    best = min(found[at], key=found[at].__getitem__)
+    remark = f"{best} takes {found[at][best]:.0f} and Auto-Gen {found[at]['auto-gen']:.0f} cycles." if lost[at] else ""
+    return Finding(listed["reported"], lost[at], remark=remark)
+
+
+def _over_auto_gen(listed: Listed) -> Finding:
+    name = listed["algorithm"]
+    ratios = [times[name] / times["auto-gen"] for times in _times(listed, ["auto-gen", name])]
+    return Finding(listed["reported"], max(ratios), remark="By shape: " + " ".join(f"{r:.3f}" for r in ratios) + ".")
+
+
+def _over_best(listed: Listed) -> Finding:
+    """The largest time over the best fixed pattern's, of the pattern for which it is least."""
+    found = _times(listed, listed["algorithms"])
+    ours = [max(times[name] / min(times.values()) for times in found) for name in listed["patterns"]]
+    remark = ", ".join(f"{name} {ratio:.1f}" for name, ratio in zip(listed["patterns"], ours, strict=True)) + "."
+    return Finding(listed["reported"], min(ours), remark=remark)
+
+
+def _prediction_error(listed: Listed) -> Finding:
+    """The largest error of Eq. 1, as a share of the simulated cycles."""
+    points = [
+        runs.point(listed["collective"], tuple(shape), length, listed["algorithm"])
+        for shape in listed["shapes"]
+        for length in listed["wavelets"]
+    ]
+    errors = [abs(at.error) for at in points if at.error is not None]
+    return Finding(listed["reported"], max(errors), remark=f"The largest of {len(errors)} points.")
+
+
+def _allreduce_adds_broadcast(listed: Listed) -> Finding:
+    """How far a simulated AllReduce is from the Reduce and the Broadcast, as a share of their sum."""
+    worst = {}
+    for name in listed["algorithms"]:
+        shares = []
+        for length in runs.LENGTHS:
+            whole = runs.point("allreduce", runs.ROW, length, name).simulated
+            reduce = runs.point("reduce", runs.ROW, length, name).simulated
+            broadcast = runs.point("broadcast", runs.ROW, length, "flood").simulated
+            if whole and reduce and broadcast:
+                shares.append(abs(whole / (reduce + broadcast) - 1))
+        worst[name] = max(shares)
+    remark = ", ".join(f"{name} {share:.1%}" for name, share in worst.items()) + "."
+    return Finding(listed["reported"], max(worst.values()), remark=remark)
+
+
+def _broadcast_growth(listed: Listed) -> Finding:
+    """Cycles for each further wavelet of a simulated broadcast."""
+    lengths = listed["wavelets"]
+    times = [runs.point("broadcast", runs.ROW, length, "flood").simulated or float("nan") for length in lengths]
+    pairs = zip(lengths, lengths[1:], times, times[1:], strict=False)
+    return Finding(listed["reported"], [(later - before) / (long - short) for short, long, before, later in pairs])
+
+
+def _colors(listed: Listed) -> Finding:
+    """The most colors of any algorithm, with which the simulated fabric computes the right result."""
+    ours = []
+    for shape in listed["shapes"]:
+        most = 0
+        for collective in ("reduce", "allreduce", "broadcast"):
+            for name in ["flood"] if collective == "broadcast" else listed["algorithms"]:
+                if name == "snake" and len(shape) == 1:
+                    continue
+                for length in listed["wavelets"]:
+                    most = max(most, _colors_of(collective, tuple(shape), length, name))
+        ours.append(most)
+    return Finding(listed["reported"], ours)
+
+
+def _colors_of(collective: str, shape: tuple[int, ...], length: int, name: str) -> int:
+    made = plan(collective, MACHINE, shape=shape, elements=length, algorithm=name, model="paper")
+    if not simulate(made.schedule).result_correct:
+        return -1
+    colors = json.loads(made.schedule.to_json())["placement"]["colors"]
+    # A stream without a color of the placement takes one of its own.
+    return len({color for color in colors if color is not None}) + sum(color is None for color in colors)
+
+
+def _start_spread(listed: Listed) -> Finding:
+    """Section 8.3 simulated: how far apart PEs start that wait by their place after a broadcast of one wavelet."""
+    ours = []
+    for shape in listed["shapes"]:
+        rows, columns = (1, *shape)[-2:]
+        ran = simulate(plan("broadcast", MACHINE, shape=tuple(shape), elements=1, algorithm="flood").schedule)
+        at = np.asarray(ran.finish).reshape(rows, columns)
+        wait = rows + columns - np.add.outer(np.arange(rows), np.arange(columns))
+        start = at + listed["wait_parameter"] * wait
+        ours.append(float(start.max() - start.min()))
+    return Finding(listed["reported"], ours)
+
+
+def _terms(listed: Listed) -> Finding:
+    """A cost term of an algorithm, over the chain's if the row says so."""
+    ours = []
+    for pes, length in listed["points"]:
+        values = {}
+        for name in ("chain", listed["algorithm"]):
+            made = plan("reduce", MACHINE, shape=pes, elements=length, algorithm=name, model="paper")
+            terms = made.predicted["terms"]
+            assert terms is not None, "a wafer has terms"
+            values[name] = {"contention": terms["contention"], "depth": terms["depth"]}[listed["term"]]
+        ours.append(values[listed["algorithm"]] / (values["chain"] if listed["over_chain"] else 1))
+    return Finding(listed["reported"], ours)
+
+
+def _ratio(listed: Listed) -> Finding:
+    """The time of one plan over another's, by Eq. 1, at every point."""
+    ours = [_planned(listed["upper"], point) / _planned(listed["lower"], point) for point in listed["points"]]
+    return Finding([listed["reported"]] * len(ours), ours)
+
+
+def _planned(what: dict[str, Any], point: list[int]) -> float:
+    """Cycles of a plan, or a count: the wavelets (`length`) or the other PEs (`others`) of the point."""
+    *shape, length = point
+    if "count" in what:
+        return float({"length": length, "others": int(np.prod(shape)) - 1}[what["count"]])
+    made = plan(
+        what["collective"],
+        MACHINE,
+        shape=int(np.prod(shape)) if what.get("row", False) else tuple(shape),
+        elements=length,
+        algorithm=what["algorithm"],
+        params=what.get("params"),
+        model="paper",
+    )
+    return in_cycles(made.predicted)
+
+
+def _facts(listed: Listed) -> Finding:
+    described = machine(MACHINE).describe()
+    return Finding(listed["reported"], [float(described[key]) for key in listed["keys"]])
+
+
+def _sram(listed: Listed) -> Finding:
+    return Finding(listed["reported"], listed["pes"] * float(machine(MACHINE).describe()["sram_bytes"]) / 1e9)
+
+
+CHECKS: dict[str, Callable[[Listed], Finding]] = {
+    "allreduce-adds-broadcast": _allreduce_adds_broadcast,
+    "auto-gen-behind": _auto_gen_behind,
+    "better-than-auto-gen": _better_than_auto_gen,
+    "broadcast-growth": _broadcast_growth,
+    "colors": _colors,
+    "facts": _facts,
+    "gain-order": _gain_order,
+    "largest-gain": _largest_gain,
+    "over-auto-gen": _over_auto_gen,
+    "over-best": _over_best,
+    "prediction-error": _prediction_error,
+    "ratio": _ratio,
+    "sram": _sram,
+    "start-spread": _start_spread,
+    "stated": _stated,
+    "terms": _terms,
+    "winner-order": _winner_order,
+}
