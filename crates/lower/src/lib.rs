@@ -27,5 +27,5 @@ pub use placed::{File, FileError, OnGrid, Placed, VerifiedFile};
 pub use placement::Placement;
 pub use placement_error::PlacementError;
 pub use route::{Route, Routes, Segment};
-pub use terms::{Estimate, Phase, Round, Sharper, Terms};
+pub use terms::{Estimate, Phase, Round, Sharper, Terms, Waits};
 pub use text::{parse, print};

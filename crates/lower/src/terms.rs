@@ -83,4 +83,45 @@ pub struct Round {
     pub reduced: u64,
     /// So many equal rounds follow each other.
     pub repeat: u32,
+    pub waits: Waits,
+}
+
+/// What the next of equal rounds waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Waits {
+    /// For all messages of the round.
+    All,
+    /// Each message for the one before it in its lane.
+    Lanes,
+    /// For nothing, as in a pipeline: it takes what the busiest rank works, which receives so many messages in one.
+    Pipeline { receives: u32 },
+}
+
+impl Round {
+    /// A round that ends when its messages have arrived.
+    pub fn new(messages: u32, bytes: u64) -> Self {
+        Self { messages, bytes, reduced: 0, repeat: 1, waits: Waits::All }
+    }
+
+    /// A turn of lanes that run beside each other, with a message of `bytes` each.
+    pub fn lanes(lanes: u32, bytes: u64) -> Self {
+        Self { waits: Waits::Lanes, ..Self::new(lanes, bytes) }
+    }
+
+    /// A turn of a pipeline: the busiest rank sends and receives so many messages of `bytes`.
+    pub fn pipelined(sends: u32, receives: u32, bytes: u64) -> Self {
+        Self { waits: Waits::Pipeline { receives }, ..Self::new(sends, bytes) }
+    }
+
+    /// Each rank also reduces so many bytes.
+    #[must_use]
+    pub fn reducing(self, reduced: u64) -> Self {
+        Self { reduced, ..self }
+    }
+
+    #[must_use]
+    pub fn times(self, repeat: u32) -> Self {
+        Self { repeat, ..self }
+    }
 }

@@ -83,6 +83,6 @@ impl RankAlgorithm for BalancedShift {
 
     fn rounds(&self, case: &Case, _: &Params) -> Option<Vec<Round>> {
         let c = &case.collective;
-        Some(vec![Round { messages: c.ranks - 1, bytes: case.bytes(c.elements), reduced: 0, repeat: 1 }])
+        Some(vec![Round::new(c.ranks - 1, case.bytes(c.elements))])
     }
 }

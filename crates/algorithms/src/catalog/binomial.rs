@@ -185,6 +185,19 @@ fn scatter(b: &mut Builder, c: &Collective) {
     }
 }
 
+/// The blocks of the messages of a gather on the way that carries most, which goes through full subtrees or through the one that
+/// is not full.
+fn longest_way(ranks: u32) -> Vec<u32> {
+    let stages = ranks.ilog2();
+    let (full, rest) = ((0..stages).map(|k| 1 << k).collect::<Vec<_>>(), ranks - (1 << stages));
+    if rest == 0 {
+        return full;
+    }
+    let mut other = longest_way(rest);
+    other.push(rest);
+    if other.iter().sum::<u32>() > full.iter().sum() { other } else { full }
+}
+
 impl RankAlgorithm for Binomial {
     fn info(&self) -> &'static Info {
         &INFO
@@ -223,20 +236,35 @@ impl RankAlgorithm for Binomial {
         Ok(())
     }
 
-    /// Of the longest way through the tree; some other way takes longer where it is not full.
+    /// The first segment along the longest way, and what the top does for each further one, as it has most children.
     fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
         let c = &case.collective;
-        let stages = c.ranks.ilog2();
-        if !c.ranks.is_power_of_two() || segments::count(INFO.name, None, case, params) > 1 || top(c) != c.root {
-            return None;
-        }
-        let bytes = case.bytes(c.elements);
-        let doubling = |k: u32| Round { messages: 1, bytes: bytes << k, reduced: 0, repeat: 1 };
+        // Where the tree is not full, the subtrees that are have the longest ways.
+        let (stages, children) = (c.ranks.ilog2(), c.ranks.next_power_of_two().ilog2());
+        let (first, more) = segments::first_and_more(INFO.name, None, case, params).ok()?;
+        let bytes = case.bytes(first);
+        let home = (top(c) != c.root).then(|| Round::new(1, bytes));
+        let blocks = |count: u32| Round::new(1, case.bytes(c.elements) * u64::from(count));
+        let way = longest_way(c.ranks);
+        let beside = case.bytes(c.elements) * u64::from(c.ranks - 1 - way.iter().sum::<u32>());
         Some(match c.kind {
-            Kind::Reduce => vec![Round { messages: 1, bytes, reduced: bytes, repeat: stages }],
-            Kind::Broadcast => vec![Round { messages: 1, bytes, reduced: 0, repeat: stages }],
-            Kind::Gather => (0..stages).map(doubling).collect(),
-            _ => (0..stages).rev().map(doubling).collect(),
+            Kind::Reduce => {
+                // The first child sends on what it receives of all but one as many as the top.
+                let turn = Round::pipelined(1, children - 1, bytes).reducing(bytes * u64::from(children));
+                let sums = Round::new(1, bytes).reducing(bytes).times(stages);
+                [sums].into_iter().chain(home).chain([turn.times(more)]).collect()
+            }
+            Kind::Broadcast => {
+                // The top sends to the subtree that is not full before it sends into the longest way.
+                let before = Round::pipelined(children - stages, 0, bytes);
+                vec![before, Round::new(1, bytes).times(stages), Round::pipelined(children, 0, bytes).times(more)]
+            }
+            // What does not come that way still occupies the top.
+            Kind::Gather => way.iter().map(|&count| blocks(count)).chain([Round::pipelined(0, 1, beside)]).collect(),
+            _ => {
+                let first = [Round::pipelined(1, 0, beside)].into_iter();
+                first.chain(way.iter().rev().map(|&count| blocks(count))).collect()
+            }
         })
     }
 

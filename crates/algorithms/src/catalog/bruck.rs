@@ -130,7 +130,7 @@ impl RankAlgorithm for Bruck {
         let c = &case.collective;
         let blocks = |d: u32| if c.kind == Kind::Allgather { d.min(c.ranks - d) } else { hops(c.ranks, d) };
         let bytes = case.bytes(c.elements);
-        let round = |d: u32| Round { messages: 1, bytes: u64::from(blocks(d)) * bytes, reduced: 0, repeat: 1 };
+        let round = |d: u32| Round::new(1, u64::from(blocks(d)) * bytes);
         Some(distances(c.ranks).map(round).collect())
     }
 }

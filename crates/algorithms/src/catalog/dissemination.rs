@@ -138,7 +138,7 @@ impl RankAlgorithm for Dissemination {
         let messages = rounds(&case.collective, ways(params).ok()?);
         let round = |round: &Vec<Message>| {
             let messages = narrow::<u32>(round.len());
-            Round { messages, bytes, reduced: u64::from(messages) * bytes, repeat: 1 }
+            Round::new(messages, bytes).reducing(u64::from(messages) * bytes)
         };
         Some(messages.iter().map(round).collect())
     }

@@ -98,9 +98,11 @@ impl RankAlgorithm for Linear {
         let c = &case.collective;
         let bytes = case.bytes(c.elements);
         match c.kind {
-            Kind::Alltoall => Some(vec![Round { messages: c.ranks - 1, bytes, reduced: 0, repeat: 1 }]),
-            Kind::Scan => Some(vec![Round { messages: 1, bytes, reduced: bytes, repeat: c.ranks - 1 }]),
-            _ => None,
+            Kind::Alltoall => Some(vec![Round::new(c.ranks - 1, bytes)]),
+            Kind::Scan => Some(vec![Round::new(1, bytes).reducing(bytes).times(c.ranks - 1)]),
+            // The root works on the messages of all others, and the last one is on its way alone.
+            Kind::Gather => Some(vec![Round::pipelined(0, c.ranks - 2, bytes), Round::new(1, bytes)]),
+            _ => Some(vec![Round::pipelined(c.ranks - 2, 0, bytes), Round::new(1, bytes)]),
         }
     }
 }

@@ -77,7 +77,7 @@ impl RankAlgorithm for Neighbor {
 
     fn rounds(&self, case: &Case, _: &Params) -> Option<Vec<Round>> {
         let bytes = case.bytes(case.collective.elements);
-        let round = |bytes: u64, repeat: u32| Round { messages: 1, bytes, reduced: 0, repeat };
+        let round = |bytes: u64, repeat: u32| Round::new(1, bytes).times(repeat);
         Some(vec![round(bytes, 1), round(2 * bytes, case.collective.ranks / 2 - 1)])
     }
 }

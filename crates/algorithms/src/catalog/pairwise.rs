@@ -68,6 +68,6 @@ impl RankAlgorithm for Pairwise {
         let c = &case.collective;
         let bytes = case.bytes(c.elements);
         let reduced = if c.kind == Kind::ReduceScatter { bytes } else { 0 };
-        Some(vec![Round { messages: 1, bytes, reduced, repeat: c.ranks - 1 }])
+        Some(vec![Round::new(1, bytes).reducing(reduced).times(c.ranks - 1)])
     }
 }

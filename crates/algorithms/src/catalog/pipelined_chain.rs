@@ -6,6 +6,7 @@
 
 use unisono_base::{NodeId, narrow};
 use unisono_collective::{Collective, Kind};
+use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
@@ -77,6 +78,18 @@ impl RankAlgorithm for PipelinedChain {
             }
         }
         Ok(())
+    }
+
+    /// The first segment goes through all ranks; then each rank passes one segment after the other.
+    fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
+        let c = &case.collective;
+        let (first, more) = segments::first_and_more(INFO.name, DEFAULT, case, params).ok()?;
+        let bytes = case.bytes(first);
+        let reduced = if c.kind == Kind::Reduce { bytes } else { 0 };
+        let home = c.kind == Kind::Reduce && top(c) != c.root;
+        let pass = Round::new(1, bytes).reducing(reduced).times(c.ranks - 1);
+        let turn = Round::pipelined(1, 1, bytes).reducing(reduced).times(more);
+        Some([pass].into_iter().chain(home.then(|| Round::new(1, bytes))).chain([turn]).collect())
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {

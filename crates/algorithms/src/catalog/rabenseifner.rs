@@ -65,13 +65,11 @@ impl RankAlgorithm for Rabenseifner {
 
     fn rounds(&self, case: &Case, _: &Params) -> Option<Vec<Round>> {
         let c = case.collective;
-        let blocks = Blocks::new(c.elements, c.ranks);
-        let round = |k: u32, reduces: bool| {
-            let bytes = case.bytes(blocks.span(0, c.ranks >> k).len);
-            Round { messages: 1, bytes, reduced: if reduces { bytes } else { 0 }, repeat: 1 }
-        };
-        let stages = c.ranks.ilog2();
-        let halving = (1..=stages).map(|k| round(k, true));
-        c.ranks.is_power_of_two().then(|| halving.chain((1..=stages).rev().map(|k| round(k, false))).collect())
+        let fold = Fold::new(c.ranks);
+        let (blocks, whole) = (Blocks::new(c.elements, fold.whole), case.bytes(c.elements));
+        let round = |k: u32| Round::new(1, case.bytes(blocks.span(0, fold.whole >> k).len));
+        let halving = (1..=fold.stages()).map(|k| round(k).reducing(round(k).bytes));
+        let doubling = (1..=fold.stages()).rev().map(round);
+        Some(fold.rounds(Round::new(1, whole).reducing(whole), halving.chain(doubling), [Round::new(1, whole)]))
     }
 }

@@ -133,12 +133,14 @@ impl RankAlgorithm for RecursiveDoubling {
         let c = &case.collective;
         let bytes = case.bytes(c.elements);
         let stages = c.ranks.next_power_of_two().ilog2();
-        let doubling = |k: u32| Round { messages: 1, bytes: bytes << k, reduced: 0, repeat: 1 };
+        let (sum, doubling) = (Round::new(1, bytes).reducing(bytes), |k: u32| Round::new(1, bytes << k));
         match c.kind {
-            Kind::Scan => Some(vec![Round { messages: 1, bytes, reduced: bytes, repeat: stages }]),
-            _ if !c.ranks.is_power_of_two() => None,
-            Kind::Allgather => Some((0..stages).map(doubling).collect()),
-            _ => Some(vec![Round { messages: 1, bytes, reduced: bytes, repeat: stages }]),
+            Kind::Scan => Some(vec![sum.times(stages)]),
+            Kind::Allgather => c.ranks.is_power_of_two().then(|| (0..stages).map(doubling).collect()),
+            _ => {
+                let fold = Fold::new(c.ranks);
+                Some(fold.rounds(sum, [sum.times(fold.stages())], [Round::new(1, bytes)]))
+            }
         }
     }
 }

@@ -72,10 +72,11 @@ impl RankAlgorithm for RecursiveHalving {
 
     fn rounds(&self, case: &Case, _: &Params) -> Option<Vec<Round>> {
         let c = case.collective;
-        let round = |k: u32| {
-            let bytes = case.bytes(c.elements) * u64::from(c.ranks >> k);
-            Round { messages: 1, bytes, reduced: bytes, repeat: 1 }
-        };
-        c.ranks.is_power_of_two().then(|| (1..=c.ranks.ilog2()).map(round).collect())
+        let (fold, block) = (Fold::new(c.ranks), case.bytes(c.elements));
+        let of = |blocks: u32| Round::new(1, block * u64::from(blocks)).reducing(block * u64::from(blocks));
+        // Where ranks fold, a virtual rank stands for up to two blocks.
+        let most = |virtual_ranks: u32| virtual_ranks + virtual_ranks.min(fold.pairs);
+        let halving = (1..=fold.stages()).map(|k| of(most(fold.whole >> k)));
+        Some(fold.rounds(of(c.ranks), halving, [Round::new(1, block)]))
     }
 }

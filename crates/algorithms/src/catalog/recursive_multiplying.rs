@@ -111,8 +111,7 @@ impl RankAlgorithm for RecursiveMultiplying {
     fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
         let stages = stages(case, params).ok().filter(|stages| stages.wrap() == Wrap::Plain)?;
         let bytes = case.bytes(case.collective.elements);
-        let round =
-            |factor: u32| Round { messages: factor - 1, bytes, reduced: u64::from(factor - 1) * bytes, repeat: 1 };
+        let round = |factor: u32| Round::new(factor - 1, bytes).reducing(u64::from(factor - 1) * bytes);
         Some(stages.factors().iter().map(|&factor| round(factor)).collect())
     }
 

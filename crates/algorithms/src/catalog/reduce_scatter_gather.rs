@@ -6,6 +6,7 @@
 //! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, section 5.1.
 
 use unisono_collective::{Collective, Kind};
+use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
@@ -62,5 +63,17 @@ impl RankAlgorithm for ReduceScatterGather {
         let back = Halving { nodes: &nodes, bits: (0..fold.stages()).rev().collect(), start };
         back.gather(b, &mut held, root, place);
         Ok(())
+    }
+
+    fn rounds(&self, case: &Case, _: &Params) -> Option<Vec<Round>> {
+        let c = case.collective;
+        let fold = Fold::new(c.ranks);
+        let (blocks, whole) = (Blocks::new(c.elements, fold.whole), case.bytes(c.elements));
+        let round = |k: u32| Round::new(1, case.bytes(blocks.span(0, fold.whole >> k).len));
+        let halving = (1..=fold.stages()).map(|k| round(k).reducing(round(k).bytes));
+        // Nobody sends blocks without elements.
+        let gathered = |k: u32| Round::new(1, case.bytes(blocks.span(fold.whole >> k, 2 * (fold.whole >> k)).len));
+        let gathering = (1..=fold.stages()).rev().map(gathered).filter(|round| round.bytes > 0);
+        Some(fold.rounds(Round::new(1, whole).reducing(whole), halving.chain(gathering), []))
     }
 }

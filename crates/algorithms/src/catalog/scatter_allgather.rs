@@ -8,6 +8,7 @@
 
 use unisono_base::NodeId;
 use unisono_collective::Kind;
+use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
@@ -85,6 +86,22 @@ impl RankAlgorithm for ScatterAllgather {
             doubling.allgather(b, &mut held, |_| None, Some(0));
         }
         Ok(())
+    }
+
+    fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
+        let p = case.collective.ranks;
+        let blocks = Blocks::new(case.collective.elements, p);
+        let bytes = |from: u32, to: u32| case.bytes(blocks.span(from, to.min(p)).len);
+        let stages = p.next_power_of_two().ilog2();
+        // Nobody sends blocks without elements.
+        let halves = (0..stages).rev().map(|k| Round::new(1, bytes(1 << k, 2 << k))).filter(|round| round.bytes > 0);
+        let doubles = params.choice(INFO.name, "allgather", &ALLGATHERS).ok()? == ALLGATHERS[1];
+        Some(if doubles {
+            halves.chain((0..stages).map(|k| Round::new(1, bytes(0, 1 << k)))).collect()
+        } else {
+            // Nothing goes to the root.
+            halves.chain([Round::new(1, bytes(0, 1)).times(p - 2)]).collect()
+        })
     }
 
     fn candidates(&self, _: &Case) -> Vec<Params> {

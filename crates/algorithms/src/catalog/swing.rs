@@ -78,6 +78,11 @@ fn parts(torus: &Extents) -> Vec<Part> {
 }
 
 impl Part {
+    /// Whether the blocks that a rank sends are half of those that it holds, next to each other.
+    fn halves(&self) -> bool {
+        self.torus.dims().iter().all(|d| d.is_power_of_two())
+    }
+
     /// Whom a rank exchanges with in a step; who in turn exchanges with it, as the extents are even.
     fn peer(&self, rank: u32, step: Step) -> u32 {
         peer(&self.torus, self.mirrored, rank, step)
@@ -95,7 +100,7 @@ impl Part {
             if apart { at } else { (at - if at % 2 == 1 { rho } else { 0 }).rem_euclid(4 << step.at) }
         };
         let mut order: Vec<u32> = (0..self.torus.ranks()).collect();
-        if self.torus.dims().iter().all(|d| d.is_power_of_two()) {
+        if self.halves() {
             order.sort_by_cached_key(|&rank| self.steps.iter().map(|&s| class(rank, s)).collect::<Vec<_>>());
         }
         order
@@ -141,8 +146,7 @@ impl RankAlgorithm for Swing {
         let Ok(torus) = torus(case, params) else { return 0 };
         let parts = 2 * torus.dims().len() as u64;
         if torus.dims().iter().all(|d| d.is_power_of_two()) {
-            // The trees take a byte for each block and rank.
-            return (4 * parts * ranks * u64::from(ranks.ilog2() + 1)).max(ranks.pow(2) / 4);
+            return 4 * parts * ranks * u64::from(ranks.ilog2() + 1);
         }
         2 * parts * ranks.pow(2)
     }
@@ -195,22 +199,64 @@ fn runs<T: PartialEq + Copy>(count: u32, of: impl Fn(u32) -> Option<T>) -> Vec<(
     runs
 }
 
+/// Which blocks a rank sends in which step.
+enum Sent {
+    /// Where extents are powers of two: half of the blocks that it holds; the place of each rank's own block.
+    Halves(Vec<u32>),
+    /// The tree of each block.
+    Trees(Vec<Vec<u8>>),
+}
+
+impl Sent {
+    fn of(part: &Part) -> Self {
+        let order = part.order();
+        if !part.halves() {
+            return Self::Trees(part.trees(&order));
+        }
+        let mut places = vec![0; order.len()];
+        (0..).zip(&order).for_each(|(place, &rank)| places[rank as usize] = place);
+        Self::Halves(places)
+    }
+
+    /// The blocks that `from` sends in step `s`, in neighboring ones, by whether `rank` has its sum of them in the output, as it
+    /// has received of them before.
+    fn runs(&self, part: &Part, s: usize, from: u32, rank: u32) -> Vec<(u32, u32, bool)> {
+        match self {
+            // All that it still holds it has received of in the step before.
+            Self::Halves(_) => self.blocks(part, s, from).into_iter().map(|(a, b)| (a, b, s > 0)).collect(),
+            Self::Trees(trees) => {
+                let sends = |rank: u32, block: u32, s: usize| trees[block as usize][rank as usize] == narrow::<u8>(s);
+                let received = |block: u32| {
+                    (0..).zip(&part.steps[..s]).any(|(before, &step)| sends(part.peer(rank, step), block, before))
+                };
+                runs(part.torus.ranks(), |block| sends(from, block, s).then(|| received(block)))
+            }
+        }
+    }
+
+    /// The blocks that a rank sends in step `s`, in neighboring ones.
+    fn blocks(&self, part: &Part, s: usize, rank: u32) -> Vec<(u32, u32)> {
+        match self {
+            Self::Halves(places) => {
+                // Those of the ranks that its peer is still to meet.
+                let (half, to) = (part.torus.ranks() >> (s + 1), places[part.peer(rank, part.steps[s]) as usize]);
+                vec![(to / half * half, (to / half + 1) * half)]
+            }
+            Self::Trees(trees) => {
+                let sends = |block: u32| (trees[block as usize][rank as usize] == narrow::<u8>(s)).then_some(());
+                runs(part.torus.ranks(), sends).into_iter().map(|(from, to, ())| (from, to)).collect()
+            }
+        }
+    }
+}
+
 fn emit_part(b: &mut Builder, part: &Part, slice: Span, lane: u32) {
-    let order = part.order();
-    let trees = part.trees(&order);
+    let sent = Sent::of(part);
     let ranks = part.torus.ranks();
     let blocks = Blocks::new(slice.len, ranks);
     let span = |from: u32, to: u32| {
         let span = blocks.span(from, to);
         Span::new(slice.start + span.start, span.len)
-    };
-    // A rank that has received of a block has its sum in the output.
-    let received = |rank: u32, block: u32, before: usize| {
-        let tree = &trees[block as usize];
-        part.steps[..before]
-            .iter()
-            .enumerate()
-            .any(|(s, &step)| tree[part.peer(rank, step) as usize] == narrow::<u8>(s))
     };
     let place = |summed: bool, at: u32| if summed { Operand::Out(at) } else { Operand::In(at) };
     b.phase("reduce-scatter");
@@ -218,12 +264,11 @@ fn emit_part(b: &mut Builder, part: &Part, slice: Span, lane: u32) {
         let streams = streams(b, part, step);
         for rank in 0..ranks {
             let peer = part.peer(rank, step);
-            let sends = |rank: u32, block: u32| trees[block as usize][rank as usize] == narrow::<u8>(s);
-            for (from, to, summed) in runs(ranks, |k| sends(rank, k).then(|| received(rank, k, s))) {
+            for (from, to, summed) in sent.runs(part, s, rank, rank) {
                 let span = span(from, to);
                 b.combine(NodeId(rank), lane, span.len, &[place(summed, span.start)], &[streams[rank as usize]]);
             }
-            for (from, to, summed) in runs(ranks, |k| sends(peer, k).then(|| received(rank, k, s))) {
+            for (from, to, summed) in sent.runs(part, s, peer, rank) {
                 let span = span(from, to);
                 let sources = [place(summed, span.start), streams[peer as usize]];
                 b.combine(NodeId(rank), lane, span.len, &sources, &[Operand::Out(span.start)]);
@@ -235,13 +280,12 @@ fn emit_part(b: &mut Builder, part: &Part, slice: Span, lane: u32) {
         let streams = streams(b, part, step);
         for rank in 0..ranks {
             let peer = part.peer(rank, step);
-            let got = |rank: u32, block: u32| (trees[block as usize][rank as usize] == narrow::<u8>(s)).then_some(());
-            for (from, to, ()) in runs(ranks, |k| got(peer, k)) {
+            for (from, to) in sent.blocks(part, s, peer) {
                 let span = span(from, to);
                 let own = Operand::Out(span.start);
                 b.combine(NodeId(rank), lane, span.len, &[own], &[streams[rank as usize]]);
             }
-            for (from, to, ()) in runs(ranks, |k| got(rank, k)) {
+            for (from, to) in sent.blocks(part, s, rank) {
                 let span = span(from, to);
                 let own = Operand::Out(span.start);
                 b.combine(NodeId(rank), lane, span.len, &[streams[peer as usize]], &[own]);

@@ -4,6 +4,7 @@
 //! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, as MPICH does.
 
 use unisono_base::NodeId;
+use unisono_lower::Round;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fold {
@@ -49,6 +50,21 @@ impl Fold {
     /// The first rank that virtual rank `v` stands for.
     pub fn first(&self, v: u32) -> u32 {
         v + v.min(self.pairs)
+    }
+
+    /// The rounds of all ranks: where pairs fold, `up` before those of the virtual ranks, and `down` after them.
+    pub fn rounds(
+        &self,
+        up: Round,
+        whole: impl IntoIterator<Item = Round>,
+        down: impl IntoIterator<Item = Round>,
+    ) -> Vec<Round> {
+        let folds = self.pairs > 0;
+        let mut rounds: Vec<Round> = folds.then_some(up).into_iter().chain(whole).collect();
+        if folds {
+            rounds.extend(down);
+        }
+        rounds
     }
 
     /// All virtual ranks as ranks.

@@ -190,7 +190,7 @@ impl RankAlgorithm for RankRing {
         let c = case.collective;
         let of = |elements: u32, reduces: bool| {
             let bytes = case.bytes(elements);
-            Round { messages: 1, bytes, reduced: if reduces { bytes } else { 0 }, repeat: c.ranks - 1 }
+            Round::new(1, bytes).reducing(if reduces { bytes } else { 0 }).times(c.ranks - 1)
         };
         let longest = c.elements.div_ceil(c.ranks);
         Some(match c.kind {

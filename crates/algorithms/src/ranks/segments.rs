@@ -31,6 +31,21 @@ pub fn segments(
     Ok((0..count).map(move |n| Span::new(n * most, most.min(elements - n * most))))
 }
 
+/// The elements of the first segment, which is the longest, and how many segments follow it.
+///
+/// # Errors
+/// As [`segments`].
+pub fn first_and_more(
+    algorithm: &'static str,
+    default: Option<u32>,
+    case: &Case,
+    params: &Params,
+) -> Result<(u32, u32), AlgorithmError> {
+    let mut all = segments(algorithm, default, case, params)?;
+    let first = all.next().map_or(0, |segment| segment.len);
+    Ok((first, narrow::<u32>(all.count())))
+}
+
 /// How many segments there are; 1 where the parameter is wrong, which is said elsewhere.
 pub fn count(algorithm: &'static str, default: Option<u32>, case: &Case, params: &Params) -> u64 {
     segments(algorithm, default, case, params).map_or(1, |all| all.count() as u64)

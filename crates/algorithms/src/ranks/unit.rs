@@ -1,6 +1,6 @@
 //! An algorithm among ranks, as a registered algorithm.
 
-use unisono_base::NodeId;
+use unisono_base::{NodeId, narrow};
 use unisono_collective::{Collective, Kind};
 use unisono_lower::{Exchange, Placed, Round, Trees};
 use unisono_schedule::{Builder, Operand};
@@ -37,10 +37,10 @@ pub trait RankAlgorithm: Sync {
     /// As [`RankAlgorithm::check`].
     fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError>;
 
-    /// Where all ranks do the same in rounds: these rounds, so that cases too large to build can be timed. There are at
-    /// least two ranks.
-    fn rounds(&self, _case: &Case, _params: &Params) -> Option<Vec<Round>> {
-        None
+    /// The rounds of all ranks, or of the slowest, so that large cases can be timed without the schedule. There are at least
+    /// two ranks. As it stands here: those of the exchanges, where every flow of an exchange takes as many turns.
+    fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
+        rounds_of(&self.exchanges(case, params)?)
     }
 
     /// Where all ranks do alike: who sends how much to whom, so that networks can be timed without the schedule. There
@@ -63,6 +63,18 @@ pub trait RankAlgorithm: Sync {
     fn chosen(&self, _case: &Case, params: &Params) -> Params {
         params.clone()
     }
+}
+
+/// Exchanges as rounds: each turn sends a message of every flow, which are lanes.
+fn rounds_of(exchanges: &[Exchange]) -> Option<Vec<Round>> {
+    let round = |exchange: &Exchange| {
+        let first = exchange.flows.first()?;
+        let alike = exchange.flows.iter().all(|flow| (flow.bytes, flow.repeat) == (first.bytes, first.repeat));
+        let reduced = exchange.reduced.checked_div(u64::from(first.repeat))?;
+        let messages = narrow::<u32>(exchange.flows.len());
+        alike.then(|| Round::lanes(messages, first.bytes).reducing(reduced).times(first.repeat))
+    };
+    exchanges.iter().map(round).collect()
 }
 
 /// Makes an algorithm of a way among ranks.

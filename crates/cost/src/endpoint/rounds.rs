@@ -1,22 +1,35 @@
 //! The time of rounds in which all ranks do the same.
 
-use unisono_lower::Round;
+use unisono_lower::{Round, Waits};
 
 use super::{Linear, TICKS_PER_NS};
 
-/// Nanoseconds of rounds that follow each other: in each the sends leave back to back, the last message flies, and a
-/// rank that is still busy with receiving waits for itself. Exact for the postal models (Eq. 1 and 3 of "Recursive
-/// multiplying"), an estimate where receives take time too.
+/// Nanoseconds of rounds that follow each other. In a round that waits for all its messages the sends leave back to back, the
+/// last message flies, and a rank that is still busy with receiving waits for itself. A turn of lanes takes as long as one
+/// message, unless the rank is busy for longer; a turn of a pipeline takes as long as the busiest rank works. Exact for the postal
+/// models where ranks do alike (Eq. 1 and 3 of "Recursive multiplying"), else an estimate.
 pub fn rounds_ns(rounds: &[Round], prices: &Linear) -> f64 {
-    let round = |r: &Round| {
-        let (send, receive) = (prices.send(r.bytes), prices.receive(r.bytes));
-        let [m, repeat, reduce] =
-            [u64::from(r.messages), u64::from(r.repeat), prices.reduce(r.reduced)].map(u128::from);
-        let apart = send.cpu.max(send.nic).max(receive.cpu).max(receive.nic);
-        let hold = u128::from(send.cpu) + u128::from(receive.cpu);
-        let flight = u128::from(send.flight) + u128::from(receive.cpu);
-        let last = if m == 0 { 0 } else { (m - 1) * u128::from(apart) + flight };
-        (last.max(m * hold) + reduce) * repeat
+    rounds.iter().map(|round| ticks(round, prices) * u128::from(round.repeat)).sum::<u128>() as f64 / TICKS_PER_NS
+}
+
+fn ticks(round: &Round, prices: &Linear) -> u128 {
+    let (send, receive) = (prices.send(round.bytes), prices.receive(round.bytes));
+    let [messages, reduce] = [u64::from(round.messages), prices.reduce(round.reduced)].map(u128::from);
+    if messages == 0 && !matches!(round.waits, Waits::Pipeline { .. }) {
+        return reduce;
+    }
+    let flight = u128::from(send.flight) + u128::from(receive.cpu);
+    let busy = |sends: u128, receives: u128| {
+        let of = |sent: u64, received: u64| sends * u128::from(sent) + receives * u128::from(received);
+        (of(send.cpu, receive.cpu) + reduce).max(of(send.nic, 0)).max(of(0, receive.nic))
     };
-    rounds.iter().map(round).sum::<u128>() as f64 / TICKS_PER_NS
+    match round.waits {
+        Waits::All => {
+            let apart = u128::from(send.cpu.max(send.nic).max(receive.cpu).max(receive.nic));
+            let hold = u128::from(send.cpu) + u128::from(receive.cpu);
+            ((messages - 1) * apart + flight).max(messages * hold) + reduce
+        }
+        Waits::Lanes => busy(messages, messages).max(flight + reduce / messages),
+        Waits::Pipeline { receives } => busy(messages, receives.into()),
+    }
 }

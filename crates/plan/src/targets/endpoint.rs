@@ -10,7 +10,7 @@ use unisono_cost::{
     endpoint::{LevelPrices, TICKS_PER_NS, rounds_ns, schedule_terms},
 };
 use unisono_lower::{
-    Placed, Placement, VerifiedFile,
+    Placed, Placement, Round, VerifiedFile,
     tasks::{draft, from_schedule},
 };
 use unisono_machine::{Endpoint, EndpointModel, Machine, RankOrder, Shape};
@@ -84,13 +84,28 @@ fn model(name: &str) -> Result<EndpointModel, PlanError> {
     })
 }
 
-/// Messages beyond which a candidate with known rounds is not built only to be ranked.
-const MOST_SIMULATED: u64 = 1 << 22;
+/// Instructions beyond which a candidate with known rounds is not built only to be ranked.
+const MOST_SIMULATED: u64 = 1 << 20;
+
+/// Instructions beyond which a candidate without rounds is timed only where it is named.
+const MOST_BUILT: u64 = 1 << 24;
 
 const FREE_BYTES: &str = "a byte costs nothing on this machine (no beta, no G), so the length of the vector has no \
     part in this plan; for long vectors use a machine file that says what a byte costs";
 
 impl OnRanks {
+    /// The rounds of a candidate that is too large to be built only to be ranked, where they are known.
+    fn long_rounds(&self, collective: Collective, algorithm: &dyn Algorithm, params: &Params) -> Option<Vec<Round>> {
+        let case = self.case(collective);
+        if algorithm.size(&case, params).instructions.is_some_and(|count| count <= MOST_SIMULATED) {
+            return None;
+        }
+        match algorithm.profile(&case, params)? {
+            Profile::Rounds(rounds) => Some(rounds),
+            _ => None,
+        }
+    }
+
     fn simulated(&self, schedule: &Schedule, algorithm: &str) -> Result<Time, PlanError> {
         let failed =
             |message| PlanError::NotTimed { algorithm: algorithm.to_owned(), model: self.model.name(), message };
@@ -146,9 +161,17 @@ impl Target for OnRanks {
         )
     }
 
-    /// One an instruction: the order of candidates. Building and simulating admit more once they begin.
+    /// One an instruction, none where rounds are known: the order of candidates. Building and simulating admit more once they
+    /// begin.
     fn steps(&self, collective: Collective, algorithm: &dyn Algorithm, params: &Params) -> u128 {
-        algorithm.size(&self.case(collective), params).instructions.unwrap_or(0).into()
+        let instructions = algorithm.size(&self.case(collective), params).instructions.unwrap_or(0);
+        if self.long_rounds(collective, algorithm, params).is_some() { 0 } else { instructions.into() }
+    }
+
+    fn is_slow(&self, collective: Collective, algorithm: &dyn Algorithm, params: &Params) -> bool {
+        let case = self.case(collective);
+        let large = algorithm.size(&case, params).instructions.is_some_and(|count| count > MOST_BUILT);
+        large && algorithm.profile(&case, params).is_none()
     }
 
     /// By simulation, or from the rounds of a huge schedule.
@@ -160,12 +183,9 @@ impl Target for OnRanks {
     ) -> Result<Timed, PlanError> {
         let case = self.case(collective);
         let timed = |params, time, source| Timed { algorithm, params, time, source, estimate: None };
-        if let Some(Profile::Rounds(rounds)) = algorithm.profile(&case, &params) {
-            let a_rank = rounds.iter().map(|r| u64::from(r.messages) * u64::from(r.repeat)).sum::<u64>();
-            if a_rank.saturating_mul(u64::from(collective.ranks)) > MOST_SIMULATED {
-                let time = Time::from_ns(rounds_ns(&rounds, self.prices.outermost()));
-                return Ok(timed(params, time, TimeSource::Rounds));
-            }
+        if let Some(rounds) = self.long_rounds(collective, algorithm, &params) {
+            let time = Time::from_ns(rounds_ns(&rounds, self.prices.outermost()));
+            return Ok(timed(params, time, TimeSource::Rounds));
         }
         let schedule = build(algorithm, &case, &params)?.schedule;
         Ok(timed(params, self.simulated(&schedule, algorithm.name())?, TimeSource::Simulated))

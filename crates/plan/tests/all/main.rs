@@ -17,6 +17,7 @@ mod paper;
 mod phases;
 mod program;
 mod reducing_switches;
+mod rounds;
 mod simulable;
 mod tuning;
 mod workload;

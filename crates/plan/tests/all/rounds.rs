@@ -1,0 +1,58 @@
+//! The rounds by which large cases among ranks are timed, beside simulations of cases that are small enough for both.
+
+use std::collections::BTreeSet;
+
+use unisono_algorithms::{ALGORITHMS, Means, Profile};
+use unisono_collective::{Dtype, Kind};
+use unisono_cost::endpoint::{LevelPrices, rounds_ns};
+use unisono_machine::{Machine, Shape};
+use unisono_plan::{Asked, Part, Problem, TimeSource, plan};
+
+/// Algorithms that have no rounds: the parts of the first run at unlike prices, and ranks that the second takes out do not do as
+/// the others. They take P log P instructions, so large cases are built.
+const WITHOUT: [&str; 2] = ["elimination", "hierarchical"];
+
+/// The time from rounds over that of the simulation. Where ranks do unlike things, more overlaps than rounds say.
+const RATIOS: std::ops::RangeInclusive<f64> = 0.85..=1.25;
+
+#[test]
+fn rounds_take_the_time_of_the_simulation() {
+    let (mut compared, mut far, mut with, mut without) = (0, Vec::new(), BTreeSet::new(), BTreeSet::new());
+    let among_ranks = || ALGORITHMS.iter().filter(|a| a.info().needs.contains(&Means::Messages));
+    for machine in ["archer", "paper-sim"].map(|name| Machine::preset(name).unwrap()) {
+        for (ranks, bytes) in [16, 60, 64, 100].into_iter().flat_map(|p| [8_u64, 4096, 1 << 20].map(|b| (p, b))) {
+            for (algorithm, kind) in among_ranks().flat_map(|a| a.info().collectives.iter().map(move |&kind| (a, kind)))
+            {
+                let elements = if kind == Kind::Barrier { 0 } else { bytes / 4 };
+                let part = Part::Shape(Shape::line(ranks));
+                let asked = Asked { dtype: Dtype::F32, ..Asked::new(kind, &machine, part, elements) };
+                let Ok(problem) = Problem::new(&asked) else { continue };
+                let (target, collective) = (&problem.target, problem.collective);
+                let case = target.case(collective);
+                let prices: &LevelPrices = target.part().downcast_ref().unwrap();
+                for params in algorithm.candidates(&case) {
+                    let Ok((_, params)) = target.resolve(collective, algorithm.name(), &params) else { continue };
+                    let Some(Profile::Rounds(rounds)) = algorithm.profile(&case, &params) else {
+                        without.insert(algorithm.name());
+                        continue;
+                    };
+                    with.insert(algorithm.name());
+                    let planned = plan(Problem::new(&asked).unwrap(), Some(algorithm.name()), &params).unwrap();
+                    let best = planned.best();
+                    if best.source == TimeSource::Simulated {
+                        compared += 1;
+                        let ratio = rounds_ns(&rounds, prices.outermost()) / 1e9 / best.time.seconds;
+                        let name = format!("{} {params} {kind} of {bytes} bytes among {ranks}", algorithm.name());
+                        if !RATIOS.contains(&ratio) {
+                            far.push(format!("{name} on {}: {ratio:.3}", target.machine_name()));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(far.is_empty(), "{far:#?}");
+    assert!(compared > 800, "{compared}");
+    let never: Vec<_> = without.difference(&with).collect();
+    assert!(never.iter().all(|name| WITHOUT.contains(name)), "without rounds: {never:?}");
+}
