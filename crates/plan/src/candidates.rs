@@ -117,9 +117,11 @@ pub(crate) fn rank(problem: &Problem, wanted: &Params, emitter: Option<&dyn Emit
     }
     listed.sort_by_cached_key(|(_, (algorithm, params))| target.steps(c, *algorithm, params));
     let (mut timed, mut refused, mut left_out) = (Vec::new(), None::<PlanError>, LeftOut::default());
+    let mut slow = Vec::new();
     for (at, (algorithm, params)) in listed {
         interrupt::check();
         if target.is_slow(c, algorithm, &params) {
+            slow.push(algorithm.name());
             continue;
         }
         match time_and_spare(problem, algorithm, &params) {
@@ -136,6 +138,12 @@ pub(crate) fn rank(problem: &Problem, wanted: &Params, emitter: Option<&dyn Emit
         return Err(left_out.or(refused).unwrap_or_else(|| no_candidate(problem, wanted)));
     }
     left_out.remark("left out");
+    if !slow.is_empty() {
+        slow.sort_unstable();
+        slow.dedup();
+        let names = slow.join(", ");
+        limits::remark(|| format!("not timed, as their schedules are huge and would have to be built for it: {names}"));
+    }
     // Of equal times the first in the order of the candidates.
     timed.sort_by_key(|&(at, _)| at);
     let mut timed: Vec<_> = timed.into_iter().map(|(_, one)| one).collect();
