@@ -35,6 +35,7 @@ __all__ = [
     "Machine",
     "Mapper",
     "Moved",
+    "NotExpressibleError",
     "Operation",
     "Plan",
     "Pricing",
@@ -127,6 +128,7 @@ _Measured: TypeAlias = tuple[Plan | None, float, int, bool]
 class Error(Exception): ...
 class InputError(Error): ...
 class UnsupportedError(Error): ...
+class NotExpressibleError(UnsupportedError): ...
 
 class VerifyError(Error):
     diagnostics: list[Diagnostic]

@@ -38,9 +38,12 @@ def test_what_csl_cannot_say_is_refused_with_the_reason(tmp_path: Path) -> None:
     assert "operator min on f32" in ran.json["refused"]
     assert ran.json["files"] == []
     assert not out.exists()
-    ran = call("plan", "reduce", *REDUCE, "--op", "min", "--for", "csl")
-    assert ran.code != 0
-    assert "operator min on f32" in ran.err
+    for command in ("plan", "simulate", "verify", "bound"):
+        ran = call(command, "reduce", *REDUCE, "--op", "min", "--for", "csl")
+        assert ran.code == 1, command
+        assert "operator min on f32" in ran.err
+    with pytest.raises(un.NotExpressibleError, match="operator min on f32"):
+        un.plan("reduce", "wse2", shape=16, elements=8, op="min", target="csl")
 
 
 @pytest.mark.parametrize("collective", ["reduce", "allreduce"])
@@ -77,6 +80,20 @@ def test_a_plan_for_csl_has_chunks_and_marks_candidates() -> None:
     ran = call("plan", "reduce", "--machine", "wse2", "--shape", "16x16", "--elements", "256", "--for", "cls")
     assert ran.code == 2
     assert "'cls' is not a format; accepted are astra-sim, chakra, csl" in ran.err
+
+
+def test_every_command_that_plans_takes_the_form_of_a_format() -> None:
+    where = ("reduce", "--machine", "wse2", "--shape", "16x16", "--elements", "256", "--algorithm", "kd-tree")
+    plain, run = json_of("simulate", *where), json_of("simulate", *where, "--for", "csl")
+    made = un.plan("reduce", "wse2", shape=(16, 16), elements=256, algorithm="kd-tree", target="csl")
+    assert plain["cycles"] < run["cycles"] == un.simulate(made.schedule).cycles
+    assert json_of("verify", *where, "--for", "csl")["complete"] is True
+    bounds = json_of("bound", *where[:7], "--for", "csl")
+    best = un.plan("reduce", "wse2", shape=(16, 16), elements=256, target="csl")
+    assert bounds["planned"]["algorithm"] == best.algorithm
+    assert bounds["planned"]["predicted"]["cycles"] == best.predicted["cycles"]
+    assert "planned for csl: " in call("bound", *where[:7], "--for", "csl").out
+    assert "planned" not in json_of("bound", *where[:7])
 
 
 def test_wrong_input(tmp_path: Path) -> None:

@@ -7,11 +7,11 @@ use pyo3::{
 use unisono_emit::{Contents, EMITTERS};
 
 use crate::{
-    errors::{UnsupportedError, detached, input, to_python},
+    errors::{NotExpressibleError, detached, input, to_python},
     schedule::Schedule,
 };
 
-/// Files by relative path, for a proved schedule; a target that cannot express it raises `UnsupportedError`.
+/// Files by relative path, for a proved schedule; a target that cannot express it raises `NotExpressibleError`.
 #[pyfunction]
 pub fn emit<'py>(py: Python<'py>, schedule: &Schedule, target: &str) -> PyResult<Bound<'py, PyDict>> {
     let Some(&emitter) = EMITTERS.iter().find(|e| e.name() == target) else {
@@ -20,7 +20,7 @@ pub fn emit<'py>(py: Python<'py>, schedule: &Schedule, target: &str) -> PyResult
     };
     let proven = schedule.verified(py)?;
     let files = detached(py, || emitter.emit(&proven))?;
-    let files = files.map_err(|refused| UnsupportedError::new_err(refused.to_string()))?;
+    let files = files.map_err(|refused| NotExpressibleError::new_err(refused.to_string()))?;
     let dict = PyDict::new(py);
     for (path, contents) in files {
         match contents {

@@ -34,7 +34,7 @@ def emit_files(schedule: Schedule, target: str) -> dict[str, str | bytes]:
     Raises:
         InputError: there is no such target.
         VerifyError: the proof fails.
-        UnsupportedError: the target cannot express the schedule, with the reason.
+        NotExpressibleError: the target cannot express the schedule, with the reason.
 
     """
     return _core.emit(schedule, target)
@@ -48,7 +48,7 @@ def emit(schedule: Schedule, target: str, folder: str | os.PathLike[str]) -> lis
     Raises:
         InputError: there is no such target, or the folder cannot be one.
         VerifyError: the proof fails.
-        UnsupportedError: the target cannot express the schedule, with the reason; nothing is written.
+        NotExpressibleError: the target cannot express the schedule, with the reason; nothing is written.
 
     """
     check_target(folder)
