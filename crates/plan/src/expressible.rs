@@ -14,7 +14,7 @@ use crate::{PlanError, Problem, TimeSource, Timed};
 const MOST_INSTRUCTIONS: usize = 1 << 20;
 
 /// Steps of all simulations of a plan.
-const MOST_SIMULATED: u64 = 1 << 24;
+const MOST_SIMULATED: f64 = 16_777_216.0;
 
 /// Whether the target can express a candidate, or the reason why it cannot; `None` where that was not found out.
 pub type Expressible = Option<Result<(), String>>;

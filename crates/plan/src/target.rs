@@ -108,7 +108,7 @@ pub trait Target: Send + Sync {
     fn simulated(
         &self,
         _predicted: Time,
-        _left: &mut u64,
+        _left: &mut f64,
         _file: &dyn Fn() -> Result<File, PlanError>,
     ) -> Result<Option<Time>, PlanError> {
         Ok(None)

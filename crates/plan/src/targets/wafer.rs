@@ -285,14 +285,14 @@ impl Target for OnWafer {
     fn simulated(
         &self,
         predicted: Time,
-        left: &mut u64,
+        left: &mut f64,
         file: &dyn Fn() -> Result<File, PlanError>,
     ) -> Result<Option<Time>, PlanError> {
         let steps = predicted.cycles.map_or(f64::INFINITY, |cycles| cycles * self.shape.grid.count() as f64);
-        if steps > *left as f64 {
+        if steps > *left {
             return Ok(None);
         }
-        *left -= steps as u64;
+        *left -= steps;
         let file = file()?;
         let algorithm = || file.schedule.origin().to_owned();
         let proven = VerifiedFile::new(&file, Method::Auto).map_err(|proof| PlanError::NotProved {
