@@ -46,6 +46,8 @@ bench: build ## speed of the library and of the command line
 	@$(BIN)/python benches/sweep.py
 	$(say) "2D reduces beyond the paper"
 	@$(BIN)/python benches/beyond.py --small
+	$(say) "projects in CSL"
+	@$(BIN)/python benches/csl.py --sides 16
 	$(say) "forests on networks"
 	@$(BIN)/python benches/forests.py
 	$(say) "all-gathers beside TE-CCL's"

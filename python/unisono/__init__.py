@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from unisono._core import Error as Error
     from unisono._core import InputError as InputError
     from unisono._core import Machine as Machine
+    from unisono._core import NotExpressibleError as NotExpressibleError
     from unisono._core import Plan as Plan
     from unisono._core import Proof as Proof
     from unisono._core import Schedule as Schedule

@@ -36,6 +36,7 @@ __all__ = [
     "Machine",
     "Mapper",
     "Moved",
+    "NotExpressibleError",
     "Operation",
     "PairMessages",
     "Plan",
@@ -133,6 +134,7 @@ _Measured: TypeAlias = tuple[Plan | None, float, int, bool]
 class Error(Exception): ...
 class InputError(Error): ...
 class UnsupportedError(Error): ...
+class NotExpressibleError(UnsupportedError): ...
 
 class VerifyError(Error):
     diagnostics: list[Diagnostic]

@@ -32,15 +32,18 @@ def test_csl_of_a_file(tmp_path: Path) -> None:
 
 def test_what_csl_cannot_say_is_refused_with_the_reason(tmp_path: Path) -> None:
     out = tmp_path / "csl"
-    ran = call("emit", "reduce", *REDUCE, "--op", "min", "--format", "csl", "-o", str(out), "--json")
+    ran = call("emit", "reduce", *REDUCE, "--dtype", "f64", "--format", "csl", "-o", str(out), "--json")
     assert ran.code == 1
     assert "csl cannot express this schedule" in ran.json["refused"]
-    assert "operator min on f32" in ran.json["refused"]
+    assert "elements of f64 are not 32 bits wide" in ran.json["refused"]
     assert ran.json["files"] == []
     assert not out.exists()
-    ran = call("plan", "reduce", *REDUCE, "--op", "min", "--for", "csl")
-    assert ran.code != 0
-    assert "operator min on f32" in ran.err
+    for command in ("plan", "simulate", "verify", "bound"):
+        ran = call(command, "reduce", *REDUCE, "--dtype", "f64", "--for", "csl")
+        assert ran.code == 1, command
+        assert "elements of f64 are not 32 bits wide" in ran.err
+    with pytest.raises(un.NotExpressibleError, match="elements of f64"):
+        un.plan("reduce", "wse2", shape=16, elements=8, dtype="f64", target="csl")
 
 
 @pytest.mark.parametrize("collective", ["reduce", "allreduce"])
@@ -54,10 +57,13 @@ def test_the_planners_choice_for_csl_is_simulated_and_emitted(tmp_path: Path, co
     assert first["expressible"] is True
     assert report["predicted"]["cycles"] == first["cycles"]
     assert all(c["refused"] is None for c in [first, *others] if c["expressible"] is not False)
-    # The file has the form of the plan: the same prediction, a right result, and a project without control wavelets.
+    # The file has the form of the plan: the same time, a right result, and a project without control wavelets.
     again = un.load(file)
-    assert again.predict()["cycles"] == pytest.approx(report["predicted"]["cycles"])
-    assert un.simulate(again).result_correct
+    run = un.simulate(again)
+    assert report["predicted"]["source"] == first["source"] == "simulated"
+    assert run.cycles == report["predicted"]["cycles"]
+    assert all(c["cycles"] >= run.cycles for c in others if c["expressible"] is not False)
+    assert run.result_correct
     for name, text in un.emit_files(again, "csl").items():
         assert isinstance(text, str)
         assert ".control" not in text, name
@@ -77,6 +83,44 @@ def test_a_plan_for_csl_has_chunks_and_marks_candidates() -> None:
     ran = call("plan", "reduce", "--machine", "wse2", "--shape", "16x16", "--elements", "256", "--for", "cls")
     assert ran.code == 2
     assert "'cls' is not a format; accepted are astra-sim, chakra, csl" in ran.err
+
+
+def test_a_plan_for_csl_says_which_times_are_simulated() -> None:
+    where = ("reduce", "--machine", "wse2", "--shape", "16x16", "--elements", "256")
+    ran = call("plan", *where, "--for", "csl")
+    assert " (simulated)" in ran.out
+    assert "(model links)" not in ran.out
+    rows = [line.split() for line in ran.out.splitlines() if line.endswith(" yes")]
+    sources = [row[-2] for row in rows]
+    assert set(sources) == {"simulated", "model"}
+    assert sources == sorted(sources, reverse=True)
+    # Without a format no candidate is simulated, and a single one needs no comparison.
+    assert "(model links)" in call("plan", *where).out
+    alone = un.plan("reduce", "wse2", shape=(16, 16), elements=256, algorithm="quad-chain", target="csl")
+    assert alone.predicted["source"] == "terms"
+
+
+@pytest.mark.parametrize(("op", "dtype"), [("sum", "i32"), ("min", "f32"), ("xor", "i32")])
+def test_operators_without_a_vector_operation_are_emitted(op: str, dtype: str) -> None:
+    plan = un.plan("allreduce", "wse2", shape=(8, 6), elements=20, op=op, dtype=dtype, target="csl")
+    files = un.emit_files(plan.schedule, "csl")
+    assert f"fn combine(a: {dtype}, b: {dtype}) {dtype}" in str(files["operator.csl"])
+    assert any("@map(operator.combine, " in str(text) for name, text in files.items() if name.startswith("pe_"))
+    assert f"np.{ {'sum': 'add', 'min': 'minimum', 'xor': 'bitwise_xor'}[op] }" in str(files["run.py"])
+
+
+def test_every_command_that_plans_takes_the_form_of_a_format() -> None:
+    where = ("reduce", "--machine", "wse2", "--shape", "16x16", "--elements", "256", "--algorithm", "kd-tree")
+    plain, run = json_of("simulate", *where), json_of("simulate", *where, "--for", "csl")
+    made = un.plan("reduce", "wse2", shape=(16, 16), elements=256, algorithm="kd-tree", target="csl")
+    assert plain["cycles"] < run["cycles"] == un.simulate(made.schedule).cycles
+    assert json_of("verify", *where, "--for", "csl")["complete"] is True
+    bounds = json_of("bound", *where[:7], "--for", "csl")
+    best = un.plan("reduce", "wse2", shape=(16, 16), elements=256, target="csl")
+    assert bounds["planned"]["algorithm"] == best.algorithm
+    assert bounds["planned"]["predicted"]["cycles"] == best.predicted["cycles"]
+    assert "planned for csl: " in call("bound", *where[:7], "--for", "csl").out
+    assert "planned" not in json_of("bound", *where[:7])
 
 
 def test_wrong_input(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ VALUES: Mapping[str, tuple[str, ...]] = {
     "--algorithm": ("--algorithm", "ring"),
     "--param": ("--param", "a=1"),
     "--model": ("--model", "hockney"),
+    "--for": ("--for", "goal"),
     "--method": ("--method", "exact"),
     "--seed": ("--seed", "5"),
     "--certificate": ("--certificate", "made.cert"),
@@ -72,7 +73,7 @@ VALUES: Mapping[str, tuple[str, ...]] = {
 #: Of every command: the form of the output, and limits.
 ALWAYS = {"--json", "--limit-memory", "--no-limit", "--help"}
 _PART = {"--shape", "--ranks", "--nodes", "--subset", "--fail"}
-_PLANNED = {"--elements", "--bytes", "--dtype", "--op", "--root", "--algorithm", "--param"}
+_PLANNED = {"--elements", "--bytes", "--dtype", "--op", "--root", "--algorithm", "--param", "--for"}
 #: The command refuses them itself where the machine does not have such switches.
 _OF_VGG = {"--nodes", "--minibatch", "--algorithm"}
 _GOAL = {"--L", "--o", "--g", "--G", "--O", "--S", "--zero-byte"}

@@ -5,7 +5,8 @@ use std::any::Any;
 use unisono_algorithms::{Algorithm, AlgorithmError, Case, Params, algorithms, find, resolve};
 use unisono_base::narrow;
 use unisono_collective::{Collective, Kind};
-use unisono_lower::{Placed, Placement, Terms};
+use unisono_cost::Time;
+use unisono_lower::{File, Placed, Placement, Terms};
 use unisono_machine::{Machine, Shape};
 use unisono_schedule::Schedule;
 
@@ -97,6 +98,20 @@ pub trait Target: Send + Sync {
     /// Returns whether the model simulates, and did not simulate this candidate. Such candidates are ranked after the others.
     fn is_estimated(&self, _timed: &Timed) -> bool {
         false
+    }
+
+    /// Simulates the schedule that `file` builds, which is predicted to take `predicted`, and takes the steps from those that are
+    /// left. `None` where these do not suffice, and where plans for a format of emitted code are not simulated.
+    ///
+    /// # Errors
+    /// The schedule cannot be built, or its run cannot finish.
+    fn simulated(
+        &self,
+        _predicted: Time,
+        _left: &mut f64,
+        _file: &dyn Fn() -> Result<File, PlanError>,
+    ) -> Result<Option<Time>, PlanError> {
+        Ok(None)
     }
 
     /// Elementary steps of [`Target::time`], and of [`Target::build`] once more; 0 where they do not count.

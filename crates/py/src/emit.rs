@@ -7,11 +7,11 @@ use pyo3::{
 use unisono_emit::{Choices, Contents, EMITTERS};
 
 use crate::{
-    errors::{UnsupportedError, detached, input, to_python},
+    errors::{NotExpressibleError, detached, input, to_python},
     schedule::Schedule,
 };
 
-/// Files by relative path, for a proved schedule; a target that cannot express it raises `UnsupportedError`.
+/// Files by relative path, for a proved schedule; a target that cannot express it raises `NotExpressibleError`.
 #[pyfunction]
 #[pyo3(signature = (schedule, target, in_place = None, gpus_per_box = None))]
 pub fn emit<'py>(
@@ -27,7 +27,7 @@ pub fn emit<'py>(
     };
     let proven = schedule.verified(py)?;
     let files = detached(py, || emitter.emit_as(&proven, &Choices { in_place, gpus_per_box }))?;
-    let files = files.map_err(|refused| UnsupportedError::new_err(refused.to_string()))?;
+    let files = files.map_err(|refused| NotExpressibleError::new_err(refused.to_string()))?;
     let dict = PyDict::new(py);
     for (path, contents) in files {
         match contents {

@@ -20,6 +20,12 @@ use crate::limits;
 create_exception!(unisono, Error, PyException, "Base of all errors of unisono.");
 create_exception!(unisono, InputError, Error, "Wrong input: the message names the value and what is accepted.");
 create_exception!(unisono, UnsupportedError, Error, "A sound request that nothing here answers, with the reason.");
+create_exception!(
+    unisono,
+    NotExpressibleError,
+    UnsupportedError,
+    "A format of code cannot express it, with the reason."
+);
 create_exception!(unisono, VerifyError, Error, "A schedule failed its proof; `.diagnostics` lists the findings.");
 create_exception!(unisono, SimulationError, Error, "A run could not finish; `.stuck` names what waits.");
 
@@ -31,6 +37,7 @@ pub fn plan_error(error: PlanError) -> PyErr {
     let message = error.to_string();
     match error {
         PlanError::NotProved { .. } => Error::new_err(message),
+        PlanError::NotExpressible { .. } => NotExpressibleError::new_err(message),
         e if e.is_unsupported() => UnsupportedError::new_err(message),
         _ => InputError::new_err(message),
     }

@@ -44,6 +44,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = m.py();
     m.add("Error", py.get_type::<errors::Error>())?;
     m.add("InputError", py.get_type::<errors::InputError>())?;
+    m.add("NotExpressibleError", py.get_type::<errors::NotExpressibleError>())?;
     m.add("UnsupportedError", py.get_type::<errors::UnsupportedError>())?;
     m.add("VerifyError", py.get_type::<errors::VerifyError>())?;
     m.add("SimulationError", py.get_type::<errors::SimulationError>())?;

@@ -5,7 +5,7 @@ import sys
 
 import click
 
-from unisono import Error, InputError, UnsupportedError
+from unisono import Error, InputError, NotExpressibleError, UnsupportedError
 from unisono.base.interrupts import INTERRUPTED
 from unisono.base.messages import sentence
 
@@ -30,6 +30,8 @@ def report(failure: BaseException) -> int:
             return say(_with_help(failure), WRONG_INPUT)
         case click.ClickException():
             return say(failure.format_message(), WRONG_INPUT)
+        case NotExpressibleError():
+            return say(str(failure), NO)
         case InputError() | UnsupportedError():
             return say(str(failure), WRONG_INPUT)
         case Error():

@@ -84,8 +84,9 @@ def schedule_of(
     """The schedule in the file of that name, or the one planned for the collective of that name.
 
     A command that ``runs`` the schedule of a file may take a model for it; what else a file has no use for is refused.
-    A plan is for ``target``, a format of emitted code.
+    A plan is for ``target``, a format of emitted code, or for that of ``options``.
     """
+    options = {**options, "target": target or options.get("target")}
     # A barrier has no size, so a machine distinguishes it from a file.
     barrier = what == "barrier" and machine is not None
     sized = barrier or options["elements"] is not None or options["bytes"] is not None
@@ -93,7 +94,7 @@ def schedule_of(
         if machine is None:
             raise InputError(f"to {verb} a {what} as planned, --machine must say where")
         refuse_unused(COLLECTIVE)
-        return Request(collective=what, machine=machine, target=target, **options).plan().schedule
+        return Request(collective=what, machine=machine, **options).plan().schedule
     if not exists(what):
         raise InputError(
             f"there is no file '{what}'; for a collective as planned, give --machine and --elements or --bytes too"
@@ -332,8 +333,9 @@ _machine_and_plan_options = (
 file_or_plan_options = _stack(
     click.argument("file_or_collective", type=FILE_OR_COLLECTIVE, metavar="FILE|COLLECTIVE"), *_machine_and_plan_options
 )
-#: The same where something else may stand for both.
+#: The same where something else may stand for both, and where the form of the plan is not that of the output.
 maybe_file_or_plan_options = _stack(
     click.argument("file_or_collective", type=FILE_OR_COLLECTIVE, metavar="[FILE|COLLECTIVE]", required=False),
     *_machine_and_plan_options,
+    target_option,
 )

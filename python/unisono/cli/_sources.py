@@ -45,7 +45,7 @@ class Unused:
     reason: str
 
 
-_PLANNED = ("elements", "bytes", "dtype", "op", "root", "algorithm", "param")
+_PLANNED = ("elements", "bytes", "dtype", "op", "root", "algorithm", "param", "target")
 _PART = ("shape", "ranks", "nodes", "subset")
 _LOGGOPS = (*(f"loggops_{name}" for name in ("L", "o", "g", "G", "O", "S")), "zero_byte")
 _OF_PROGRAMS = ("ranks", "strict", "tflops", "memory_gb_per_second", "what_if")
@@ -91,7 +91,7 @@ BOUND_CERTIFICATE = (
 #: A plan for GPUs, and what only such a plan has.
 GPU_PLAN = (
     Unused(
-        ("machine", *_PART, "fail", "op", "root", "algorithm", "param", "model", "seed", "certificate", "check"),
+        ("machine", *_PART, "fail", *_PLANNED[3:], "model", "seed", "certificate", "check"),
         "is for a schedule, and the file is a plan for GPUs; drop it, or import the plan first (`unisono import`)",
     ),
 )

@@ -1,10 +1,12 @@
 """`unisono bound`: every lower bound that applies."""
 
+from dataclasses import replace
 from typing import Any
 
 import click
 
 import unisono
+from unisono import Plan
 from unisono.cli._options import (
     Request,
     bound_model_option,
@@ -15,8 +17,17 @@ from unisono.cli._options import (
     root_option,
     shape_options,
     size_options,
+    target_option,
 )
-from unisono.cli._output import microseconds, number, print_json, print_table
+from unisono.cli._output import (
+    cycles_and_time,
+    microseconds,
+    number,
+    params_text,
+    print_json,
+    print_lines,
+    print_table,
+)
 from unisono.cli._types import COLLECTIVE
 
 __all__ = ["bound"]
@@ -30,6 +41,7 @@ __all__ = ["bound"]
 @data_options
 @root_option
 @bound_model_option
+@target_option
 @json_option
 @limit_options
 def bound(as_json: bool, **options: Any) -> None:
@@ -43,6 +55,8 @@ def bound(as_json: bool, **options: Any) -> None:
     bounds = unisono.bounds(
         request.collective, machine, elements=count, dtype=request.dtype, root=request.root, model=request.model
     )
+    # Bounds hold for every schedule; a format has some of them only, and the best of those shows how much it costs.
+    planned = None if request.target is None else replace(request, model=None).plan()
     if as_json:
         print_json(
             {
@@ -52,6 +66,7 @@ def bound(as_json: bool, **options: Any) -> None:
                 "elements": count,
                 "dtype": request.dtype,
                 "bounds": bounds,
+                **({} if planned is None else {"planned": _chosen(planned)}),
             }
         )
         return
@@ -68,3 +83,18 @@ def bound(as_json: bool, **options: Any) -> None:
     ]
     right = [*cycles, "µs"]
     print_table(["bound", *right, "reference", "assumes"], rows, right=right)
+    if planned is not None:
+        chosen = f"{planned.algorithm} {params_text(planned.params)}".rstrip()
+        ratio = "" if planned.ratio is None else f", {planned.ratio:.3f} times the bound that plans are compared with"
+        print_lines("", f"planned for {request.target}: {chosen}, {cycles_and_time(planned.predicted)}{ratio}")
+
+
+def _chosen(plan: Plan) -> dict[str, Any]:
+    target = plan.report()["target"]
+    return {
+        "target": target,
+        "algorithm": plan.algorithm,
+        "params": plan.params,
+        "predicted": plan.predicted,
+        "ratio": plan.ratio,
+    }

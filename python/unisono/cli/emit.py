@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from unisono import UnsupportedError, emit_files
+from unisono import NotExpressibleError, emit_files
 from unisono.cli._failures import NO, say
 from unisono.cli._options import file_or_plan_options, json_option, limit_options, schedule_of
 from unisono.cli._output import one_of, print_json, print_lines, working
@@ -16,7 +16,7 @@ __all__ = ["emit"]
 
 @click.command()
 @file_or_plan_options
-@click.option("--format", "target", required=True, metavar="FORMAT", help=f"The target: {one_of(FORMATS)}.")
+@click.option("--format", "form", required=True, metavar="FORMAT", help=f"The target: {one_of(FORMATS)}.")
 @click.option(
     "-o",
     "--output",
@@ -41,7 +41,7 @@ __all__ = ["emit"]
 def emit(
     file_or_collective: str,
     machine: str | None,
-    target: str,
+    form: str,
     output: str,
     in_place: bool | None,
     gpus_per_box: int | None,
@@ -49,24 +49,21 @@ def emit(
     **options: Any,
 ) -> int:
     """Writes the schedule in FILE, or the one planned for COLLECTIVE, as code."""
-    refuse_unused(() if target == "mscclpp" else NOT_FOR_GPUS)
+    refuse_unused(() if form == "mscclpp" else NOT_FOR_GPUS)
     check_target(output)
-    planned_for = target if target in PLANNED_FORMATS else None
+    target = form if form in PLANNED_FORMATS else None
     try:
-        schedule = schedule_of(file_or_collective, machine, options, "emit", target=planned_for)
+        schedule = schedule_of(file_or_collective, machine, options, "emit", target=target)
         with working("emitting"):
-            files = emit_files(schedule, target, in_place=in_place, gpus_per_box=gpus_per_box)
-    except UnsupportedError as refused:
-        # Other reasons why there is no plan are errors of the request.
-        if not str(refused).startswith(f"{target} cannot express"):
-            raise
+            files = emit_files(schedule, form, in_place=in_place, gpus_per_box=gpus_per_box)
+    except NotExpressibleError as refused:
         if as_json:
-            print_json({"files": [], "target": target, "refused": str(refused)})
+            print_json({"files": [], "target": form, "refused": str(refused)})
         return say(str(refused), NO)
     written = write_target(output, files)
     if as_json:
-        print_json({"files": written, "target": target, "refused": None})
+        print_json({"files": written, "target": form, "refused": None})
     else:
         files_written = "1 file" if len(written) == 1 else f"{len(written)} files"
-        print_lines(f"wrote {files_written} for {target} to {output}:", *(f"  {name}" for name in written))
+        print_lines(f"wrote {files_written} for {form} to {output}:", *(f"  {name}" for name in written))
     return 0

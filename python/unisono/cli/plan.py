@@ -149,7 +149,7 @@ def print_report(report: PlanReport, candidates: int | None) -> None:
     print_fields(
         [
             ("algorithm", f"{report['algorithm']} {params_text(report['params'])}"),
-            ("predicted", f"{cycles_and_time(predicted)} (model {report['model']})"),
+            ("predicted", f"{cycles_and_time(predicted)} ({_source(report)})"),
             ("bound", f"{cycles_and_time(bound)} ({bound['name']})" if bound else ""),
             ("ratio", f"{report['ratio']:.3f}" if report["ratio"] is not None else ""),
             ("memory", "the schedule needs more SRAM than a PE has" if report["fits_sram"] is False else ""),
@@ -163,6 +163,12 @@ def print_report(report: PlanReport, candidates: int | None) -> None:
         print_table(list(_TERMS), [_numbers(predicted["terms"])], right=_TERMS)
         print_lines("")
     print_candidates(report["candidates"], candidates, report["target"])
+
+
+def _source(report: PlanReport) -> str:
+    """The model of the time; plans for a format may be simulated instead."""
+    simulated = report["target"] is not None and report["predicted"]["source"] == "simulated"
+    return "simulated" if simulated else f"model {report['model']}"
 
 
 def _numbers(terms: Mapping[str, Any]) -> list[str]:
@@ -179,6 +185,8 @@ def print_candidates(candidates: list[Candidate], limit: int | None, target: str
     """Prints a table of candidates, best first; for a target, with a column that says which it can express."""
     marks = [f"for {target}"] if target is not None else []
     answers = {True: "yes", False: "no", None: "-"}
+    # Of a plan for a format the best candidates may be simulated, and the others not.
+    sources = ["time"] if target is not None and len({c["source"] for c in candidates}) > 1 else []
     cycles = ["cycles"] if candidates[0]["cycles"] is not None else []
     rows = [
         [
@@ -187,12 +195,13 @@ def print_candidates(candidates: list[Candidate], limit: int | None, target: str
             *(number(candidate["cycles"]) for _ in cycles),
             microseconds(candidate["seconds"]),
             f"{candidate['ratio']:.3f}" if candidate["ratio"] is not None else "-",
+            *("simulated" if candidate["source"] == "simulated" else "model" for _ in sources),
             *(answers[candidate["expressible"]] for _ in marks),
         ]
         for candidate in candidates[:limit]
     ]
     right = [*cycles, "µs", "ratio"]
-    print_table(["candidate", "parameters", *right, *marks], rows, right=right)
+    print_table(["candidate", "parameters", *right, *sources, *marks], rows, right=right)
     refused = next((c for c in candidates if c["refused"] is not None), None)
     if refused is not None:
         print_lines(f"{refused['algorithm']} {params_text(refused['params'])}: {refused['refused']}")

@@ -40,7 +40,7 @@ def emit_files(
     Raises:
         InputError: there is no such target.
         VerifyError: the proof fails.
-        UnsupportedError: the target cannot express the schedule, with the reason.
+        NotExpressibleError: the target cannot express the schedule, with the reason.
 
     """
     return _core.emit(schedule, target, in_place, gpus_per_box)
@@ -62,7 +62,7 @@ def emit(
     Raises:
         InputError: there is no such target, or the folder cannot be one.
         VerifyError: the proof fails.
-        UnsupportedError: the target cannot express the schedule, with the reason; nothing is written.
+        NotExpressibleError: the target cannot express the schedule, with the reason; nothing is written.
 
     """
     check_target(folder)

@@ -40,7 +40,8 @@ def plan(
 
     Raises:
         InputError: a name, size, shape or root that does not exist.
-        UnsupportedError: the algorithm does not support this case, or the target can express no candidate.
+        UnsupportedError: the algorithm does not support this case.
+        NotExpressibleError: the target can express no candidate.
 
     """
     kind, of, how = names.collective(collective), names.datatype(dtype), names.operator(op)

@@ -38,8 +38,10 @@ mod swing;
 mod tree;
 mod two_phase;
 mod two_phase_searched;
+mod two_way;
 mod x_y;
 mod x_y_allreduce;
+mod x_y_scan;
 mod xy_yx;
 
 use crate::{Algorithm, line::Line, ranks::Among};
@@ -87,7 +89,9 @@ pub const ALGORITHMS: &[&dyn Algorithm] = &[
     &Line(tree::Tree),
     &Line(two_phase::TwoPhase),
     &Line(two_phase_searched::TwoPhaseSearched),
+    &two_way::TwoWay,
     &x_y::XY,
     &x_y_allreduce::XYAllreduce,
+    &x_y_scan::XYScan,
     &xy_yx::XyYx,
 ];

@@ -55,9 +55,22 @@ fn datatypes_and_operators() {
         WaferProgram::assemble(Grid::new(1, 1), c, vec![], vec![pe])
     };
     check(&typed(Operator::Sum, Dtype::F64), "datatype f64");
-    check(&typed(Operator::Sum, Dtype::I32), "operator sum on i32");
-    check(&typed(Operator::Xor, Dtype::I32), "operator xor on i32");
-    check(&typed(Operator::Min, Dtype::F32), "operator min on f32");
+    check(&typed(Operator::Ordered, Dtype::I64), "datatype i64");
+    let mapped = [
+        (Operator::Sum, Dtype::I32, "a + b"),
+        (Operator::Xor, Dtype::I32, "a ^ b"),
+        (Operator::Min, Dtype::F32, "b < a"),
+    ];
+    for (operator, dtype, function) in mapped {
+        let files = round_trip(&typed(operator, dtype));
+        assert!(text(&files, "operator.csl").contains(function));
+        let call = "@map(operator.combine, input_0_8_moving_0_0, output_0_8_moving_0_0, output_0_8_moving_0_0);";
+        assert!(text(&files, "pe_0.csl").contains(call), "{}", text(&files, "pe_0.csl"));
+        // Another operator's file is a fault.
+        let other = |f: &(String, String)| (f.0.clone(), f.1.replace(function, "b - a"));
+        let damaged: Vec<_> = files.iter().map(other).collect();
+        assert!(csl::read(&damaged).is_err());
+    }
     for (operator, builtin) in [(Operator::Max, "@fmaxs"), (Operator::Prod, "@fmuls")] {
         let files = round_trip(&typed(operator, Dtype::F32));
         assert!(text(&files, "pe_0.csl").contains(builtin));

@@ -30,13 +30,19 @@ fn value(rank: usize, element: u32) -> f32 {
 }
 
 fn check(files: &Files, c: &Collective) {
+    check_with(files, c, |a, b| a + b);
+}
+
+fn check_with(files: &Files, c: &Collective, combine: impl Fn(f32, f32) -> f32) {
     let ranks = c.ranks as usize;
+    // Products of ones and twos are exact.
+    let value = |r, e| if c.operator == Operator::Prod { 1.0 + f32::from(value(r, e) > 9.0) } else { value(r, e) };
     let inputs: Vec<Vec<f32>> = (0..ranks).map(|r| (0..c.input_len(r as u32)).map(|e| value(r, e)).collect()).collect();
     let outputs = csl_interpreter::run(files, &inputs);
     for (rank, output) in outputs.iter().enumerate().filter(|(r, _)| c.output_len(*r as u32) > 0) {
         for e in 0..c.elements {
             let wanted = match c.kind {
-                Kind::Reduce | Kind::Allreduce => (0..ranks).map(|r| value(r, e)).sum(),
+                Kind::Reduce | Kind::Allreduce => (0..ranks).map(|r| value(r, e)).reduce(&combine).unwrap(),
                 _ => value(c.root as usize, e),
             };
             assert_eq!(output[e as usize], wanted, "element {e} at PE {rank} of {} on {ranks} PEs", c.kind);
@@ -85,6 +91,49 @@ fn chunks_of_any_length_make_right_sums() {
             }
         }
     }
+}
+
+/// Operators that are no vector operations, on lines and grids, with switches, threads and several children.
+#[test]
+fn operators_without_a_vector_operation_make_right_results() {
+    use Operator::{And, Max, Min, Or, Prod, Sum, Xor};
+    let on_integers = [Sum, Prod, Min, Max, And, Or, Xor].map(|operator| (operator, Dtype::I32));
+    let mut ran = 0;
+    for (at, (operator, dtype)) in on_integers.into_iter().chain([(Min, Dtype::F32)]).enumerate() {
+        for &algorithm in ALGORITHMS {
+            for kind in [Kind::Reduce, Kind::Allreduce] {
+                if !algorithm.info().collectives.contains(&kind) {
+                    continue;
+                }
+                // Every second shape for each operator.
+                let shapes = [(1, 2), (1, 7), (1, 24), (6, 1), (4, 4), (7, 5)];
+                for &(rows, cols) in shapes.iter().skip(at % 2).step_by(2) {
+                    let grid = Grid::new(rows, cols);
+                    for (root, elements) in [(0, 24), (grid.count() / 2, 37), (grid.count() - 1, 1)] {
+                        let ranks = grid.count() as u32;
+                        let c = Collective::new(kind, ranks, elements, root, operator, dtype).unwrap();
+                        let Some(files) = project(algorithm, c, grid, &Params::new()) else { continue };
+                        assert!(files.iter().any(|f| f.0 == "operator.csl"));
+                        assert!(files.iter().all(|f| !f.1.contains("@fadds") && !f.1.contains("@fmaxs")));
+                        check_with(&files, &c, |a, b| {
+                            let (i, j) = (a as i32, b as i32);
+                            match operator {
+                                Min => a.min(b),
+                                Max => a.max(b),
+                                Prod => a * b,
+                                And => (i & j) as f32,
+                                Or => (i | j) as f32,
+                                Xor => (i ^ j) as f32,
+                                _ => a + b,
+                            }
+                        });
+                        ran += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(ran > 300, "{ran} projects");
 }
 
 /// The choices on grids up to 32x32; larger ones run by name, `-- --ignored`, in a minute.

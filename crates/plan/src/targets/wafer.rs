@@ -14,7 +14,7 @@ use unisono_lower::{
     wafer::{WaferProgram, lower},
 };
 use unisono_machine::{Machine, Shape, Wafer};
-use unisono_schedule::Schedule;
+use unisono_schedule::{Schedule, verify::Method};
 use unisono_sim::fabric::{self, Calibration, Measurement, TraceRequest};
 
 use super::{Placing, TargetKind, machine_of, no_part, require};
@@ -161,6 +161,8 @@ fn model(name: &str) -> Result<&'static dyn Model, PlanError> {
 
 const IMPROVED_STAR: &str = "the bound rests on Eq. 1; the paper's improved form for star is not Eq. 1 and leaves out \
     the first hop, so the ratio may go under 1";
+const SIMULATED: &str = "the time is simulated in the form of the format, because predictions of that form differ by more \
+    than the best candidates do; phases are by the model";
 const AVERAGED: &str = "Eq. 1 averages the load over all links, so on a grid it may go under what its busiest link can \
     carry; the model links does not";
 
@@ -280,6 +282,34 @@ impl Target for OnWafer {
         Ok(Timed { algorithm, params, time, source: TimeSource::Terms, estimate: Some(estimate) })
     }
 
+    /// A step is a cycle of a PE.
+    fn simulated(
+        &self,
+        predicted: Time,
+        left: &mut f64,
+        file: &dyn Fn() -> Result<File, PlanError>,
+    ) -> Result<Option<Time>, PlanError> {
+        let steps = predicted.cycles.map_or(f64::INFINITY, |cycles| cycles * self.shape.grid.count() as f64);
+        if steps > *left {
+            return Ok(None);
+        }
+        *left -= steps;
+        let file = file()?;
+        let algorithm = || file.schedule.origin().to_owned();
+        let proven = VerifiedFile::new(&file, Method::Auto).map_err(|proof| PlanError::NotProved {
+            algorithm: algorithm(),
+            message: proof.diagnostics.first().map_or_else(String::new, ToString::to_string),
+        })?;
+        match simulate(&proven, &RunOptions::default()) {
+            Ok(run) => Ok(run.cycles.map(|cycles| Time { seconds: run.seconds, cycles: Some(cycles as f64) })),
+            Err(RunError::Plan(e)) => Err(e),
+            Err(RunError::OverLimit(_) | RunError::Fabric(fabric::SimError::OverLimit(_))) => Ok(None),
+            Err(e) => {
+                Err(PlanError::NotTimed { algorithm: algorithm(), model: run::FABRIC.name, message: e.to_string() })
+            }
+        }
+    }
+
     fn build(&self, collective: Collective, candidate: &Timed) -> Result<Placed, PlanError> {
         limits::admit(TIMING, 0, self.steps(collective, candidate.algorithm, &candidate.params))?;
         build(candidate.algorithm, &self.case(collective), &candidate.params)
@@ -292,6 +322,7 @@ impl Target for OnWafer {
             let sharper = estimate.phases.iter().any(|p| p.sharper.is_some());
             if sharper { IMPROVED_STAR } else { AVERAGED }
         });
+        let note = if best.source == TimeSource::Simulated { Some(SIMULATED) } else { note };
         let schedule = plan.schedule()?;
         let width = plan.problem.collective.dtype.bytes();
         let fits = |node| schedule.memory_elements(node) * width <= self.wafer.sram_bytes;

@@ -3,6 +3,9 @@
 mod chakra;
 mod common;
 mod concurrent_flow;
+mod csl_choices;
+#[path = "../../../emit/tests/all/csl_interpreter/mod.rs"]
+mod csl_interpreter;
 mod discovered;
 mod every_algorithm;
 mod every_rank_algorithm;

@@ -1,5 +1,6 @@
 //! Lower bounds on wafers.
 
+mod blocks;
 mod lemma_7_2;
 mod message;
 pub mod paper_1d;
@@ -12,6 +13,7 @@ use unisono_collective::Kind;
 use super::WaferPart;
 use crate::{Bound, CostProblem, Time};
 
+pub use blocks::Blocks;
 pub use lemma_7_2::{Corrected, Printed};
 pub use message::Message;
 pub use paper_1d::{Paper1d, PaperTable};
@@ -20,6 +22,7 @@ pub use tight_1d::{Tight1d, tree_energy};
 
 /// Sorted by file.
 pub(crate) const BOUNDS: &[&dyn Bound] = &[
+    &blocks::Blocks,
     &lemma_7_2::Corrected,
     &lemma_7_2::Printed,
     &message::Message,

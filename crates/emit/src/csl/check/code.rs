@@ -6,6 +6,7 @@ use super::Findings;
 use crate::csl::{
     SdkTarget,
     read::{Code, Descriptor, Run},
+    write::MAP,
 };
 
 pub fn check(file: &str, code: &Code, target: &SdkTarget, found: &mut Findings) {
@@ -27,7 +28,7 @@ fn operation(file: &str, code: &Code, run: &Run, target: &SdkTarget, found: &mut
     let place = format!("{file}, line {}", run.line);
     let arity = match run.builtin.as_str() {
         "@fmovs" | "@mov32" => 2,
-        "@fadds" | "@fmaxs" | "@fmuls" => 3,
+        "@fadds" | "@fmaxs" | "@fmuls" | MAP => 3,
         other => return found.add("operation", place, format!("`{other}` is not emitted")),
     };
     if run.operands.len() != arity {
@@ -47,6 +48,9 @@ fn operation(file: &str, code: &Code, run: &Run, target: &SdkTarget, found: &mut
     }
     if sources.iter().any(|s| matches!(s, Descriptor::Out { .. })) {
         found.add("operand", &place, "an output to the fabric is no source");
+    }
+    if run.builtin == MAP && operands.iter().any(|d| !d.is_memory()) {
+        found.add("operand", &place, format!("`{MAP}` waits for the fabric, and no other thread runs meanwhile"));
     }
     if let [Descriptor::In { .. }, Descriptor::Memory { .. }] = sources {
         found.add("operand", &place, "a fabric source stands before a memory source");

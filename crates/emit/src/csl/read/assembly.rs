@@ -11,7 +11,10 @@ use super::{
     Code, Descriptor, Run,
     threads::{self, MOST_STEPS},
 };
-use crate::csl::write::{combine_builtin, move_builtin};
+use crate::csl::{
+    normal::in_turns,
+    write::{MAP, move_builtin, vector_operation},
+};
 
 /// The sum of a chunk as far as it is: its sources, and whether its chunk goes on with the operation before.
 struct Sum {
@@ -21,20 +24,31 @@ struct Sum {
     more: bool,
 }
 
+/// Elements that were received for `@map`, and whether their chunk goes on with the operation before.
+struct Arrived {
+    from: End,
+    len: u32,
+    phase: u16,
+    more: bool,
+}
+
 pub struct Assembly<'a> {
     code: &'a Code,
     collective: &'a Collective,
-    /// The vector in which this thread adds up chunks.
+    /// The vectors in which this thread adds up chunks, and receives them for `@map`.
     partial: String,
+    buffer: String,
+    arrived: Option<Arrived>,
     ops: Vec<Step>,
     sum: Option<Sum>,
     /// Elements by which descriptors have moved.
     moved: FxHashMap<&'a str, u64>,
 }
 
-/// Where an operand is: in the vector of sums of chunks, or elsewhere.
+/// Where an operand is: in the vector of sums of chunks, in that of received ones, or elsewhere.
 enum Place {
     Partial,
+    Buffer,
     End(End),
 }
 
@@ -49,9 +63,9 @@ impl<'a> Assembly<'a> {
         thread: usize,
         steps: &'a [threads::Step],
     ) -> Result<(Vec<Step>, Vec<usize>), (u32, String)> {
-        let partial = format!("partial_{thread}");
+        let (partial, buffer) = (format!("partial_{thread}"), format!("arrived_{thread}"));
         let (ops, moved) = (Vec::new(), FxHashMap::default());
-        let mut all = Self { code, collective, partial, ops, sum: None, moved };
+        let mut all = Self { code, collective, partial, buffer, arrived: None, ops, sum: None, moved };
         let mut numbers = vec![0; steps.len()];
         let mut rounds_done = vec![0; steps.len()];
         // The first step of a loop goes on with the operation, from the second round on.
@@ -63,7 +77,8 @@ impl<'a> Assembly<'a> {
                 return Err(fail(format!("a thread of more than {MOST_STEPS} operations with loops unrolled")));
             }
             all.add(&step.run, step.run.more || again).map_err(fail)?;
-            let is_new = all.sum.as_ref().is_some_and(|s| !s.more);
+            let begun = all.sum.as_ref().map(|s| s.more).or(all.arrived.as_ref().map(|a| a.more));
+            let is_new = begun.is_some_and(|more| !more);
             numbers[at] = (all.ops.len() + usize::from(is_new)).saturating_sub(1);
             for m in &step.moves {
                 let by = all.moved.entry(&m.descriptor).or_default();
@@ -80,8 +95,8 @@ impl<'a> Assembly<'a> {
             }
             at += 1;
         }
-        match all.sum {
-            Some(_) => Err((steps.last().map_or(1, |s| s.run.line), "the sum of a chunk is not used".to_owned())),
+        match all.sum.map(drop).or(all.arrived.map(drop)) {
+            Some(()) => Err((steps.last().map_or(1, |s| s.run.line), "the sum of a chunk is not used".to_owned())),
             None => Ok((all.ops, numbers)),
         }
     }
@@ -103,30 +118,45 @@ impl<'a> Assembly<'a> {
             Descriptor::Out { advance, .. } => *advance,
             _ => false,
         };
-        let wanted =
-            if sources.len() == 1 { move_builtin(self.collective.dtype) } else { combine_builtin(self.collective)? };
+        let vector = vector_operation(self.collective);
+        let wanted = if sources.len() == 1 { move_builtin(self.collective.dtype) } else { vector.unwrap_or(MAP) };
         if run.builtin != wanted || sources.is_empty() || sources.len() > 2 {
             return Err(format!("`{}` with {} sources where `{wanted}` is expected", run.builtin, sources.len()));
         }
-        let mut from = Vec::new();
+        let (mut from, mut more, mut phase) = (Vec::new(), more, run.phase);
         for (n, (name, source)) in sources.iter().enumerate() {
             match self.place(name, source)? {
                 Place::End(end) => from.push(end),
-                Place::Partial if n == 0 && sources.len() == 2 && self.sum.is_some() => {}
+                Place::Partial if n == 0 && (sources.len() == 2 || vector.is_none()) && self.sum.is_some() => {}
                 Place::Partial => {
                     return Err("a sum of a chunk where none was begun, or not as first source".to_owned());
                 }
+                Place::Buffer => match self.arrived.take().filter(|a| n == 1 && a.len == len) {
+                    Some(a) => {
+                        from.push(a.from);
+                        (more, phase) = (more || a.more, a.phase);
+                    }
+                    None => return Err("elements that did not arrive, or not as last source".to_owned()),
+                },
             }
+        }
+        if self.arrived.is_some() {
+            return Err("elements that arrived are not used by the next operation".to_owned());
+        }
+        if let Place::Buffer = to {
+            let [from @ End::Fabric(_)] = from[..] else { return Err("only what arrives is received".to_owned()) };
+            self.arrived = Some(Arrived { from, len, phase, more });
+            return Ok(());
         }
         let goes_on = from.len() < sources.len();
         let (from, len, more, phase) = match self.sum.take() {
-            None => (from, len, more, run.phase),
+            None => (from, len, more, phase),
             Some(sum) if goes_on && sum.len == len => ([sum.sources, from].concat(), len, sum.more, sum.phase),
             Some(_) => return Err("the sum of a chunk is not used by the next operation".to_owned()),
         };
         let to = match to {
             Place::End(end) => end,
-            Place::Partial => {
+            Place::Partial | Place::Buffer => {
                 self.sum = Some(Sum { sources: from, len, phase, more });
                 return Ok(());
             }
@@ -135,7 +165,8 @@ impl<'a> Assembly<'a> {
             End::Fabric(c) if advances => Some(c),
             _ => None,
         };
-        let chunk = if goes_on { len } else { 1 };
+        let takes_turns = if vector.is_some() { goes_on } else { in_turns(&from, len) };
+        let chunk = if takes_turns { len } else { 1 };
         if more {
             let last = self.ops.last_mut().ok_or("nothing to go on with")?;
             return join(last, len, &from, to, advance, chunk);
@@ -170,6 +201,9 @@ impl<'a> Assembly<'a> {
                 }
                 if *array == self.partial && start == 0 {
                     return Ok(Place::Partial);
+                }
+                if *array == self.buffer && start == 0 {
+                    return Ok(Place::Buffer);
                 }
                 let start = u32::try_from(start).map_err(|_| "too far into a vector".to_owned())?;
                 match array.as_str() {

@@ -9,7 +9,7 @@ use super::{
     Code, Config, Project, ReadError,
     template::{Template, template},
 };
-use crate::csl::write::vectors;
+use crate::csl::write::{MAP, OPERATOR_FILE, operator_module, vectors};
 
 /// Reads an emitted project back: equal to [`normalised`](crate::csl::normalised) of what was emitted.
 ///
@@ -57,6 +57,17 @@ impl Project {
                 return Err(whole(format!("two routes of color_{} at PE ({x}, {y})", route.color)));
             }
             routes[pe].push(route);
+        }
+        let uses = |code: &Code| code.threads.steps.iter().flatten().any(|s| s.run.builtin == MAP);
+        if self.codes.values().any(uses) != self.operator.is_some()
+            || self.operator.is_some() && self.operator != operator_module(&collective)
+        {
+            let (operator, dtype) = (collective.operator, collective.dtype);
+            return Err(ReadError::new(
+                OPERATOR_FILE,
+                1,
+                format!("it is not the file of the operator {operator} on {dtype}"),
+            ));
         }
         let mut templates = FxHashMap::default();
         for (file, code) in &self.codes {

@@ -6,6 +6,7 @@ use super::{
     machine::Thread,
     tree::{Expr, Stmt, StmtKind},
 };
+use crate::csl::write::{MAP, OPERATOR_FUNCTION};
 
 /// A vector operation as called.
 #[derive(Clone, PartialEq, Debug)]
@@ -158,6 +159,11 @@ pub fn run(line: u32, e: &Expr, notes: &mut Notes) -> Result<Run, String> {
         return Err(format!("`{builtin}` is not a vector operation"));
     }
     let (mut operands, mut activates, mut asynchronous) = (Vec::new(), None, false);
+    let args = match &args[..] {
+        [Expr::Name(function), operands @ ..] if builtin == MAP && function == OPERATOR_FUNCTION => operands,
+        _ if builtin == MAP => return Err(format!("`{MAP}` applies `{OPERATOR_FUNCTION}` only")),
+        all => all,
+    };
     for arg in args {
         match arg {
             Expr::Name(name) => operands.push(name.clone()),
@@ -169,6 +175,11 @@ pub fn run(line: u32, e: &Expr, notes: &mut Notes) -> Result<Run, String> {
                 return Err(format!("an operand of `{builtin}` is not the name of a descriptor"));
             }
         }
+    }
+    if builtin == MAP {
+        // Its destination is the last operand.
+        let behind = operands.len().min(1);
+        operands.rotate_right(behind);
     }
     Ok(Run {
         line,

@@ -14,6 +14,10 @@ pub fn run_script(plan: &Plan) -> String {
     let combine = match c.operator {
         Operator::Max => "np.maximum",
         Operator::Prod => "np.multiply",
+        Operator::Min => "np.minimum",
+        Operator::And => "np.bitwise_and",
+        Operator::Or => "np.bitwise_or",
+        Operator::Xor => "np.bitwise_xor",
         _ => "np.add",
     };
     let holders = |len: &dyn Fn(u32) -> u32| -> String {
@@ -78,7 +82,7 @@ pub fn readme(plan: &Plan, target: &SdkTarget) -> String {
     let switched = plan.kinds.iter().flat_map(|k| &k.routes).any(|r| r.positions().len() > 1);
     let again = if switched {
         "Switches end in another position than they started in: load again before a second run."
-    } else if plan.classes.iter().any(|c| c.key.partials().iter().any(|&n| n > 0)) {
+    } else if plan.classes.iter().any(|c| c.key.partials(target).iter().any(|&n| n > 0)) {
         "The counters and descriptors of chunks are not set back: load again before a second run."
     } else if !plan.tasks.is_empty() {
         "The counters of the threads are not set back: load again before a second run."
@@ -94,7 +98,7 @@ pub fn readme(plan: &Plan, target: &SdkTarget) -> String {
 | file | what |
 |---|---|
 | `layout.csl` | which PE runs which program, and the routes of the colors |
-| `pe_N.csl` | {} programs |
+| `pe_N.csl` | {} programs |{}
 | `run.py` | loads data, runs, reads back and compares with NumPy |
 | `commands.sh` | compiles and runs, on the simulator or with `CMADDR` on a CS-2 |
 
@@ -106,6 +110,7 @@ Colors of the program as colors of the fabric: {}. Color {} starts functions.
         c.dtype,
         plan.grid,
         plan.classes.len(),
+        if plan.is_mapped() { "\n| `operator.csl` | the operator, which `@map` applies |" } else { "" },
         if colors.is_empty() { "none".to_owned() } else { colors.join(", ") },
         target.launch
     )

@@ -1,9 +1,10 @@
 //! What the target cannot express, found before anything is written. Each answer names what was found and the limit.
 
 use unisono_base::narrow;
-use unisono_collective::{Collective, Dtype, Kind, Operator};
+use unisono_collective::{Collective, Dtype, Kind};
 use unisono_lower::wafer::{ColorRoute, End, Op, WaferProgram};
 
+use super::{mapped, operator::vector_operation};
 use crate::csl::{SdkTarget, normal::in_turns};
 
 type Check = Result<(), String>;
@@ -58,18 +59,6 @@ fn whole(program: &WaferProgram, target: &SdkTarget) -> Check {
     Ok(())
 }
 
-/// The vector operation of a reduction.
-pub fn builtin(c: &Collective) -> Result<&'static str, String> {
-    match (c.operator, c.dtype) {
-        (Operator::Sum, Dtype::F32) => Ok("@fadds"),
-        (Operator::Max, Dtype::F32) => Ok("@fmaxs"),
-        (Operator::Prod, Dtype::F32) => Ok("@fmuls"),
-        (operator, dtype) => Err(format!(
-            "operator {operator} on {dtype}; the vector operations of 32 bits are sum, max and prod of f32"
-        )),
-    }
-}
-
 /// Elements of a PE's vectors as declared. The host reads the output of a broadcast as one rectangle, so its root has
 /// one too; no vector is empty.
 pub fn vectors(c: &Collective, rank: u32) -> (u32, u32) {
@@ -80,9 +69,17 @@ pub fn vectors(c: &Collective, rank: u32) -> (u32, u32) {
 fn memory(program: &WaferProgram, pe: usize, target: &SdkTarget) -> Check {
     let (input, output) = vectors(&program.collective, narrow(pe));
     let scratch = program.scratch_elements(pe);
+    let is_mapped = vector_operation(&program.collective).is_none();
     let partial = |op: usize| {
-        let o = program.op(op);
-        if in_turns(program.sources(op), o.chunk) { u64::from(o.chunk.min(o.len)) } else { 0 }
+        let (o, sources) = (program.op(op), program.sources(op));
+        if is_mapped && sources.len() > 1 {
+            // One part is the result so far, the other one what arrived.
+            2 * u64::from(mapped::chunk(sources, o.chunk, o.len, target))
+        } else if in_turns(sources, o.chunk) {
+            u64::from(o.chunk.min(o.len))
+        } else {
+            0
+        }
     };
     let partials = program.threads(pe).map(|t| program.thread_ops(t).map(partial).max().unwrap_or(0));
     let elements = u64::from(input) + u64::from(output) + u64::from(scratch) + partials.sum::<u64>();
@@ -161,9 +158,6 @@ fn operation(program: &WaferProgram, pe: usize, op: usize, target: &SdkTarget) -
         ));
     }
     operands(o, sources, target)?;
-    if sources.len() > 1 {
-        builtin(&program.collective)?;
-    }
     if o.pace > 1 {
         return Err(format!(
             "an operation paced at {} cycles an element; a vector operation runs as fast as the datapath",

@@ -3,6 +3,8 @@
 mod host;
 mod layout;
 mod limits;
+mod mapped;
+mod operator;
 mod pe;
 mod plan;
 mod queues;
@@ -16,7 +18,10 @@ use super::SdkTarget;
 use crate::Refused;
 use plan::Plan;
 
-pub use limits::{builtin as combine_builtin, vectors};
+pub use limits::vectors;
+pub use operator::{
+    FILE as OPERATOR_FILE, FUNCTION as OPERATOR_FUNCTION, MAP, module as operator_module, vector_operation,
+};
 pub use steps::move_builtin;
 
 /// Texts by relative path.
@@ -48,6 +53,9 @@ pub fn emit(program: &WaferProgram, target: &SdkTarget) -> Result<Files, Refused
     let mut files = vec![("layout.csl".to_owned(), layout::print(&plan, target))];
     for (number, class) in plan.classes.iter().enumerate() {
         files.push((plan::file_name(number), pe::print(&plan, class, target)));
+    }
+    if plan.is_mapped() {
+        files.extend(operator::module(&plan.collective).map(|text| (operator::FILE.to_owned(), text)));
     }
     files.push(("run.py".to_owned(), host::run_script(&plan)));
     files.push(("commands.sh".to_owned(), host::commands(&plan, target)));

@@ -9,7 +9,7 @@
 use std::fmt::Write;
 
 use super::{
-    NOT_COMPILED,
+    NOT_COMPILED, operator,
     plan::{Class, Operation, Plan},
     steps::{self, Loop, Step},
 };
@@ -54,14 +54,20 @@ fn declarations(text: &mut String, plan: &Plan, class: &Class, target: &SdkTarge
     for c in 0..key.colors {
         put!(text, "param c{c}: color;\n");
     }
-    text.push_str("\nconst sys_mod = @import_module(\"<memcpy/memcpy>\", memcpy_params);\n\n");
+    text.push_str("\nconst sys_mod = @import_module(\"<memcpy/memcpy>\", memcpy_params);\n");
+    if key.threads.iter().flatten().any(|o| o.mapped) {
+        put!(text, "const operator = @import_module(\"{}\");\n", operator::FILE);
+    }
+    text.push('\n');
     put!(text, "var input = @zeros([{}]{dtype});\n", key.input);
     put!(text, "var output = @zeros([{}]{dtype});\n", key.output);
     if key.scratch > 0 {
         put!(text, "var scratch = @zeros([{}]{dtype});\n", key.scratch);
     }
-    for (t, partial) in key.partials().into_iter().enumerate().filter(|p| p.1 > 0) {
-        put!(text, "var partial_{t} = @zeros([{partial}]{dtype});\n");
+    for (name, sizes) in [("partial", key.partials(target)), ("arrived", key.arrived(target))] {
+        for (t, size) in sizes.into_iter().enumerate().filter(|p| p.1 > 0) {
+            put!(text, "var {name}_{t} = @zeros([{size}]{dtype});\n");
+        }
     }
     put!(text, "var input_ptr: [*]{dtype} = &input;\n");
     put!(text, "var output_ptr: [*]{dtype} = &output;\n");
@@ -106,7 +112,7 @@ fn sequence(text: &mut String, plan: &Plan, operations: &[Operation], steps: Opt
         let operation = &operations[at];
         // Descriptors that move do so once.
         let repeated = || operations[at..].iter().take_while(|o| *o == operation).count();
-        let same = if operation.in_turns() { 1 } else { repeated() };
+        let same = if operation.moves() { 1 } else { repeated() };
         if operation.phase != phase {
             phase = operation.phase;
             put!(text, "  //~ phase {phase}\n");

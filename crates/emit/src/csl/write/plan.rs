@@ -7,7 +7,7 @@ use unisono_collective::Collective;
 use unisono_lower::wafer::{Color, ColorRoute, End, PeProgram, WaferProgram};
 use unisono_machine::Grid;
 
-use super::{limits, queues::Queues};
+use super::{limits, mapped, operator::vector_operation, queues::Queues};
 use crate::csl::{
     SdkTarget,
     normal::{in_turns, normalised_pe},
@@ -26,9 +26,14 @@ pub struct ClassKey {
 }
 
 impl ClassKey {
-    /// Elements of the memory that each thread keeps for the sums of its operations in turns.
-    pub fn partials(&self) -> Vec<u32> {
-        let chunk = |o: &Operation| if o.in_turns() { o.chunk.clamp(1, o.len) } else { 0 };
+    /// Elements of the memory that each thread keeps for the results of chunks, as far as they are.
+    pub fn partials(&self, target: &SdkTarget) -> Vec<u32> {
+        self.threads.iter().map(|ops| ops.iter().map(|o| o.chunk_kept(target)).max().unwrap_or(0)).collect()
+    }
+
+    /// Elements that each thread keeps for what arrived of a chunk and is combined by `@map`.
+    pub fn arrived(&self, target: &SdkTarget) -> Vec<u32> {
+        let chunk = |o: &Operation| if o.mapped { o.chunk_kept(target) } else { 0 };
         self.threads.iter().map(|ops| ops.iter().map(chunk).max().unwrap_or(0)).collect()
     }
 }
@@ -43,9 +48,26 @@ pub struct Operation {
     pub sink: End,
     pub advance: bool,
     pub control: bool,
+    /// Sources are combined by `@map`; see [`super::mapped`].
+    pub mapped: bool,
 }
 
 impl Operation {
+    /// Whether the operation is a loop over chunks, whose descriptors move.
+    pub fn moves(&self) -> bool {
+        self.mapped || self.in_turns()
+    }
+
+    fn chunk_kept(&self, target: &SdkTarget) -> u32 {
+        if self.mapped {
+            mapped::chunk(&self.sources, self.chunk, self.len, target)
+        } else if self.in_turns() {
+            self.chunk.clamp(1, self.len)
+        } else {
+            0
+        }
+    }
+
     /// Several fabric sources are taken chunk by chunk; see [`super::turns`].
     pub fn in_turns(&self) -> bool {
         in_turns(&self.sources, self.chunk)
@@ -131,6 +153,11 @@ impl Plan {
         Ok(plan)
     }
 
+    /// Whether a program combines by `@map`.
+    pub fn is_mapped(&self) -> bool {
+        self.classes.iter().flat_map(|c| &c.key.threads).flatten().any(|o| o.mapped)
+    }
+
     fn task_ids(&self, target: &SdkTarget) -> Result<Vec<u8>, String> {
         let threads = self.classes.iter().map(|c| c.key.threads.len()).max();
         let wanted = threads.filter(|&n| n > 1).unwrap_or(0);
@@ -161,6 +188,7 @@ fn key(program: &WaferProgram, pe: usize) -> (ClassKey, Vec<Color>) {
         }
         memory => memory,
     };
+    let is_mapped = vector_operation(&program.collective).is_none();
     let threads = threads
         .into_iter()
         .map(|thread| {
@@ -168,6 +196,7 @@ fn key(program: &WaferProgram, pe: usize) -> (ClassKey, Vec<Color>) {
                 len: op.len,
                 chunk: op.chunk,
                 phase: op.phase,
+                mapped: is_mapped && sources.len() > 1,
                 sources: sources.into_iter().map(&mut local).collect(),
                 // Limits were checked: there is exactly one sink.
                 sink: local(sinks.first().copied().unwrap_or(End::Out(0))),

@@ -119,6 +119,9 @@ fn sent(ops: &[&Operation]) -> usize {
 /// write memory.
 fn name_threads(op: &Operation) -> Vec<usize> {
     let sends = matches!(op.sink, End::Fabric(_));
+    if op.mapped {
+        return fabric(&op.sources).collect();
+    }
     if !op.in_turns() {
         return if sends { Vec::new() } else { fabric(&op.sources).take(1).collect() };
     }

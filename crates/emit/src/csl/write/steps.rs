@@ -4,7 +4,8 @@ use unisono_collective::{Collective, Dtype};
 use unisono_lower::wafer::End;
 
 use super::{
-    limits,
+    mapped,
+    operator::{MAP, vector_operation},
     plan::{ClassKey, Operation, Plan},
     turns,
 };
@@ -41,6 +42,9 @@ pub struct Loop {
 }
 
 pub fn of(plan: &Plan, thread: usize, operation: usize, o: &Operation, target: &SdkTarget) -> Vec<Step> {
+    if o.mapped {
+        return mapped::of(plan, thread, operation, o, target);
+    }
     if o.in_turns() {
         return turns::of(plan, thread, operation, o);
     }
@@ -79,9 +83,9 @@ pub fn move_builtin(dtype: Dtype) -> &'static str {
     if dtype == Dtype::F32 { "@fmovs" } else { "@mov32" }
 }
 
+/// What combines vectors of operations that are not mapped.
 pub fn combine_builtin(c: &Collective) -> &'static str {
-    // Limits were checked before.
-    limits::builtin(c).unwrap_or("@fadds")
+    vector_operation(c).unwrap_or(MAP)
 }
 
 /// The operand for `len` elements of an end, without its first `skip`; a sink may advance its color after the last one.

@@ -43,6 +43,7 @@ pub fn run(files: &Files, inputs: &[Vec<f32>]) -> Vec<Vec<f32>> {
     for tile in &layout.tiles {
         programs.entry(tile.file.clone()).or_insert_with(|| syntax::parse(text(&tile.file)));
     }
+    let operator = files.iter().find(|f| f.0 == "operator.csl").map(|f| operator(&f.1));
     let mut routers: Vec<Vec<Router>> = Vec::new();
     let mut pes: Vec<Pe> = Vec::new();
     for (tile, input) in layout.tiles.iter().zip(inputs) {
@@ -54,7 +55,7 @@ pub fn run(files: &Files, inputs: &[Vec<f32>]) -> Vec<Vec<f32>> {
             arrived: VecDeque::new(),
         };
         routers.push(tile.routes.iter().map(router).collect());
-        pes.push(Pe::new(&programs[&tile.file], &tile.colors, input));
+        pes.push(Pe::new(&programs[&tile.file], &tile.colors, input, operator));
     }
     loop {
         let mut moved = false;
@@ -78,6 +79,21 @@ pub fn run(files: &Files, inputs: &[Vec<f32>]) -> Vec<Vec<f32>> {
         }
     }
     pes.into_iter().map(Pe::output).collect()
+}
+
+/// What `combine` of the operator's file returns, by its text.
+fn operator(text: &str) -> fn(f32, f32) -> f32 {
+    let body = text.split_once("fn combine(").unwrap().1;
+    match body {
+        _ if body.contains("return a + b;") => |a, b| a + b,
+        _ if body.contains("return a * b;") => |a, b| a * b,
+        _ if body.contains("return a & b;") => |a, b| (a as i32 & b as i32) as f32,
+        _ if body.contains("return a | b;") => |a, b| (a as i32 | b as i32) as f32,
+        _ if body.contains("return a ^ b;") => |a, b| (a as i32 ^ b as i32) as f32,
+        _ if body.contains("if (b < a)") => |a, b| if b < a { b } else { a },
+        _ if body.contains("if (a < b)") => |a, b| if a < b { b } else { a },
+        _ => panic!("{text}"),
+    }
 }
 
 /// Passes a wavelet of one color on, if one waits and has room.

@@ -63,11 +63,18 @@ pub struct Pe {
     sequence: VecDeque<Stmt>,
     active: VecDeque<u64>,
     running: Vec<Operation>,
+    /// What `@map` applies.
+    operator: Option<fn(f32, f32) -> f32>,
     pub ended: u32,
 }
 
 impl Pe {
-    pub fn new(program: &[Stmt], colors: &BTreeMap<String, u64>, input: &[f32]) -> Self {
+    pub fn new(
+        program: &[Stmt],
+        colors: &BTreeMap<String, u64>,
+        input: &[f32],
+        operator: Option<fn(f32, f32) -> f32>,
+    ) -> Self {
         let values = colors.iter().map(|(name, color)| (name.clone(), Value::Number(*color))).collect();
         let mut pe = Self {
             values,
@@ -76,6 +83,7 @@ impl Pe {
             sequence: VecDeque::new(),
             active: VecDeque::new(),
             running: Vec::new(),
+            operator,
             ended: 0,
         };
         let mut bodies = BTreeMap::new();
@@ -236,15 +244,20 @@ impl Pe {
             }
             "sys_mod.unblock_cmd_stream" => self.ended += 1,
             _ => {
-                let names = of.iter().filter(|e| matches!(e, Expr::Name(_)));
+                let mut names: Vec<&Expr> = of.iter().filter(|e| matches!(e, Expr::Name(_))).collect();
+                if call == "@map" {
+                    assert_eq!(names.remove(0).name(), "operator.combine");
+                    names.rotate_right(1);
+                }
                 let operand = |e: &Expr| match &self.values[e.name()] {
                     Value::Dsd(dsd) => dsd.clone(),
                     other => panic!("{other:?} is no operand"),
                 };
-                let operands: Vec<Dsd> = names.map(operand).collect();
+                let operands: Vec<Dsd> = names.into_iter().map(operand).collect();
                 assert!(operands.iter().all(|o| o.extent() == operands[0].extent()), "operands of unequal length");
                 let activates = of.last().and_then(|o| o.field("activate")).map(|e| self.task(e));
                 let all_memory = operands.iter().all(|o| matches!(o, Dsd::Memory { .. }));
+                assert!(all_memory || call != "@map", "the task would wait for the fabric in `@map`");
                 let new = Operation { builtin: call.to_owned(), operands, done: 0, activates };
                 let (queues, thread) = new.held();
                 for other in &self.running {
@@ -292,6 +305,7 @@ impl Pe {
             ("@fadds", [a, b]) => a + b,
             ("@fmaxs", [a, b]) => a.max(*b),
             ("@fmuls", [a, b]) => a * b,
+            ("@map", [a, b]) => self.operator.unwrap()(*a, *b),
             (other, _) => panic!("{other} of {} sources", values.len()),
         };
         match &o.operands[0] {

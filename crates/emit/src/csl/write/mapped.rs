@@ -1,0 +1,110 @@
+//! Operations whose operator is no vector operation: chunk by chunk, each source from the fabric is received into memory,
+//! `@map` combines there, and what leaves is sent from there.
+//!
+//! `@map` touches memory only, so it never waits for the fabric while other threads have work. Of each chunk the thread's
+//! `partial_T` holds the result as far as it is, and `arrived_T` what is combined next. All whole chunks are a loop.
+
+use unisono_lower::wafer::End;
+
+use super::{
+    operator::{FUNCTION, MAP},
+    plan::{Operation, Plan},
+    steps::{Descriptor, Loop, Step, descriptor, move_builtin},
+};
+use crate::csl::SdkTarget;
+
+/// Elements of a chunk. Several sources from the fabric are taken as the program has them.
+pub fn chunk(sources: &[End], chunk: u32, len: u32, target: &SdkTarget) -> u32 {
+    let fabric = sources.iter().filter(|s| matches!(s, End::Fabric(_))).count();
+    let wanted = if fabric > 1 { chunk } else { target.needs.chunk };
+    wanted.clamp(1, len.max(1))
+}
+
+pub fn of(plan: &Plan, thread: usize, operation: usize, o: &Operation, target: &SdkTarget) -> Vec<Step> {
+    let chunk = chunk(&o.sources, o.chunk, o.len, target);
+    let whole = o.len / chunk;
+    // A switch advances behind the last chunk only, which is therefore not part of the loop.
+    let rounds = if o.advance && o.len.is_multiple_of(chunk) { whole - 1 } else { whole };
+    let rest = o.len - rounds * chunk;
+    let mut steps = Vec::new();
+    if rounds > 0 {
+        steps = part(plan, thread, operation, o, (0, chunk), rounds > 1);
+        if rounds > 1 {
+            let mut moved: Vec<String> = Vec::new();
+            for d in steps.iter().flat_map(|s| &s.descriptors).filter(|d| d.moves) {
+                if !moved.contains(&d.name) {
+                    moved.push(d.name.clone());
+                }
+            }
+            let length = steps.len();
+            if let Some(last) = steps.last_mut() {
+                last.end_of = Some(Loop { length, rounds, chunk, moved });
+            }
+        }
+    }
+    if rest > 0 {
+        let mut last = part(plan, thread, operation, o, (rounds * chunk, rest), false);
+        last.iter_mut().take(1).for_each(|s| s.more = rounds > 0);
+        steps.extend(last);
+    }
+    steps
+}
+
+/// The steps of one chunk of elements, `(first, count)`.
+fn part(
+    plan: &Plan,
+    thread: usize,
+    operation: usize,
+    o: &Operation,
+    (first, len): (u32, u32),
+    moves: bool,
+) -> Vec<Step> {
+    let buffer = |name: &str| Descriptor {
+        name: format!("{name}_{thread}_{len}"),
+        value: format!("@get_dsd(mem1d_dsd, .{{ .tensor_access = |i|{{{len}}} -> {name}_{thread}[i] }})"),
+        moves: false,
+    };
+    let last = first + len == o.len;
+    let end = |end: End, sink: bool| {
+        let d = descriptor(end, len, first, sink, sink && o.advance && last);
+        if moves && !matches!(end, End::Fabric(_)) {
+            Descriptor { name: format!("{}_moving_{thread}_{operation}", d.name), moves: true, ..d }
+        } else {
+            d
+        }
+    };
+    let step = |builtin: &'static str, descriptors: Vec<Descriptor>, fabric: bool| {
+        let mut operands: Vec<String> = descriptors.iter().map(|d| d.name.clone()).collect();
+        if builtin == MAP {
+            // The destination is the last argument, behind the function and its arguments.
+            operands.rotate_left(1);
+            operands.insert(0, FUNCTION.to_owned());
+        }
+        Step { operation, phase: o.phase, builtin, operands, descriptors, more: false, fabric, end_of: None }
+    };
+    let moved = move_builtin(plan.collective.dtype);
+    let mut steps = Vec::new();
+    let mut result: Option<Descriptor> = None;
+    for (n, &source) in o.sources.iter().enumerate() {
+        let operand = if matches!(source, End::Fabric(_)) {
+            let into = || buffer(if result.is_none() { "partial" } else { "arrived" });
+            steps.push(step(moved, vec![into(), end(source, false)], true));
+            into()
+        } else {
+            end(source, false)
+        };
+        result = Some(match result {
+            None => operand,
+            Some(before) => {
+                let is_stored = n + 1 == o.sources.len() && !matches!(o.sink, End::Fabric(_));
+                let to = || if is_stored { end(o.sink, true) } else { buffer("partial") };
+                steps.push(step(MAP, vec![to(), before, operand], false));
+                to()
+            }
+        });
+    }
+    if let (End::Fabric(_), Some(result)) = (o.sink, result) {
+        steps.push(step(moved, vec![end(o.sink, true), result], true));
+    }
+    steps
+}

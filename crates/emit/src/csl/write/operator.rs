@@ -1,0 +1,44 @@
+//! How an operator combines two vectors: by a vector operation of the language, or by `@map` with a function of
+//! `operator.csl`, an element at a time and in memory.
+
+use unisono_collective::{Collective, Dtype, Operator};
+
+use super::NOT_COMPILED;
+
+/// The file with the function, its name in a program, and the builtin that applies it.
+pub const FILE: &str = "operator.csl";
+pub const FUNCTION: &str = "operator.combine";
+pub const MAP: &str = "@map";
+
+/// The vector operation that combines two vectors; `None` where the language has none, as for integers of 32 bits.
+pub fn vector_operation(c: &Collective) -> Option<&'static str> {
+    match (c.operator, c.dtype) {
+        (Operator::Sum, Dtype::F32) => Some("@fadds"),
+        (Operator::Max, Dtype::F32) => Some("@fmaxs"),
+        (Operator::Prod, Dtype::F32) => Some("@fmuls"),
+        _ => None,
+    }
+}
+
+/// The text of `operator.csl`; `None` where a vector operation combines.
+pub fn module(c: &Collective) -> Option<String> {
+    if vector_operation(c).is_some() {
+        return None;
+    }
+    let body = match c.operator {
+        Operator::Sum => "  return a + b;\n",
+        Operator::Prod => "  return a * b;\n",
+        Operator::And => "  return a & b;\n",
+        Operator::Or => "  return a | b;\n",
+        Operator::Xor => "  return a ^ b;\n",
+        Operator::Min => "  if (b < a) {\n    return b;\n  }\n  return a;\n",
+        // An operator that does not commute has 64 bits, which no wavelet carries.
+        Operator::Max | Operator::Ordered => "  if (a < b) {\n    return b;\n  }\n  return a;\n",
+    };
+    let t = c.dtype;
+    let operator = c.operator;
+    Some(format!(
+        "// The {operator} of two {t}, for `@map`: the language has no vector operation for it.\n// {NOT_COMPILED}\n\n\
+         fn combine(a: {t}, b: {t}) {t} {{\n{body}}}\n"
+    ))
+}

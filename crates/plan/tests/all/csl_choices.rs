@@ -1,0 +1,82 @@
+//! The planner's choices for CSL: they are emitted, and the emitted projects have the results of plain arithmetic in an
+//! interpreter of CSL that shares no code with the emitter.
+
+use crate::csl_interpreter;
+use unisono_collective::Kind;
+use unisono_emit::csl::Files;
+use unisono_lower::VerifiedFile;
+use unisono_machine::Machine;
+use unisono_plan::{Asked, Part, Plan, Problem, TimeSource, emitter, plan_for};
+use unisono_schedule::verify::Method;
+
+fn planned(kind: Kind, side: u32, elements: u64) -> Plan {
+    let machine = Machine::preset("wse2").unwrap();
+    let asked = Asked::new(kind, &machine, Part::Shape(format!("{side}x{side}").parse().unwrap()), elements);
+    plan_for(Problem::new(&asked).unwrap(), None, &Default::default(), Some(emitter("csl").unwrap())).unwrap()
+}
+
+fn project(plan: &Plan) -> Files {
+    let file = plan.file().unwrap();
+    let files = emitter("csl").unwrap().emit(&VerifiedFile::new(&file, Method::Auto).unwrap()).unwrap();
+    files.into_iter().map(|(name, contents)| (name, contents.text().unwrap().to_owned())).collect()
+}
+
+/// Small whole numbers, whose sums are exact.
+fn value(rank: u32, element: u32) -> f32 {
+    ((7 * rank + 3 * element) % 11) as f32
+}
+
+/// The interpreter's results of the choice for one case.
+fn check(kind: Kind, side: u32, elements: u32) {
+    let ranks = side * side;
+    let inputs: Vec<Vec<f32>> = (0..ranks).map(|r| (0..elements).map(|e| value(r, e)).collect()).collect();
+    let outputs = csl_interpreter::run(&project(&planned(kind, side, elements.into())), &inputs);
+    let holders = if kind == Kind::Reduce { 1 } else { ranks as usize };
+    for (rank, output) in outputs.iter().enumerate().take(holders) {
+        for (e, &found) in output.iter().enumerate() {
+            let wanted: f32 = inputs.iter().map(|input| input[e]).sum();
+            assert_eq!(found, wanted, "element {e} at PE {rank} of {kind} of {elements} on {side}x{side}");
+        }
+    }
+}
+
+#[test]
+fn choices_on_16x16_make_right_sums() {
+    for kind in [Kind::Reduce, Kind::Allreduce] {
+        for elements in [1, 16, 256] {
+            check(kind, 16, elements);
+        }
+    }
+}
+
+#[test]
+#[ignore = "minutes: the interpreter runs 4,096 PEs word by word; choices_on_16x16_make_right_sums runs smaller cases"]
+fn choices_up_to_64x64_make_right_sums() {
+    for kind in [Kind::Reduce, Kind::Allreduce] {
+        check(kind, 16, 4096);
+        for elements in [1, 16, 256, 4096] {
+            check(kind, 64, elements);
+        }
+    }
+}
+
+/// Predictions alone would choose two trees, which take 730 simulated cycles in this form, four 663.
+#[test]
+fn the_best_candidates_are_simulated_in_the_form_of_the_format() {
+    let plan = planned(Kind::Reduce, 32, 256);
+    assert_eq!((plan.best().algorithm.name(), plan.best().params.get("trees")), ("kd-tree", Some("4")));
+    assert_eq!(plan.best().source, TimeSource::Simulated);
+    let simulated: Vec<_> = plan.candidates.iter().take_while(|c| c.source == TimeSource::Simulated).collect();
+    assert!(simulated.len() > 1);
+    assert!(
+        simulated.iter().any(|c| c.params.get("trees") == Some("2")),
+        "the other number of trees was not simulated"
+    );
+    // Nothing that was not simulated is predicted to be faster.
+    let best = plan.best().time.cycles.unwrap();
+    assert!(plan.candidates.iter().all(|c| c.time.cycles.unwrap() >= best));
+    let file = plan.file().unwrap();
+    let proven = VerifiedFile::new(&file, Method::Auto).unwrap();
+    let run = unisono_plan::simulate(&proven, &Default::default()).unwrap();
+    assert_eq!(run.cycles.map(|c| c as f64), Some(best));
+}

@@ -1,0 +1,58 @@
+"""Allgather, reduce-scatter, alltoall and scan on a wafer: planned, proved, simulated, and held against their bound."""
+
+import pytest
+import unisono as un
+
+from .conftest import call, json_of
+
+KINDS = ("allgather", "reduce-scatter", "alltoall", "scan")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shape", [(1, 2), (1, 12), (9, 1), (4, 4), (5, 7)])
+def test_they_are_proved_and_run_in_no_less_than_their_bound(kind: str, shape: tuple[int, int]) -> None:
+    for elements in (1, 24):
+        plan = un.plan(kind, "wse2", shape=shape, elements=elements)
+        assert plan.schedule.verify().holds
+        run = un.simulate(plan.schedule)
+        assert run.result_correct
+        assert plan.bound is not None
+        assert plan.bound["name"] == "blocks"
+        assert run.cycles is not None
+        assert run.cycles >= (plan.bound["cycles"] or 0)
+
+
+@pytest.mark.parametrize(("pes", "elements"), [(8, 64), (16, 256)])
+def test_long_blocks_on_a_line(pes: int, elements: int) -> None:
+    # Long sums work for one direction at a time: P+2 blocks of one element a cycle, and the way of a chain and back.
+    scattered = un.simulate(un.plan("reduce-scatter", "wse2", shape=pes, elements=elements).schedule)
+    assert scattered.cycles is not None
+    assert scattered.cycles <= (pes + 2) * elements + 15 * (pes - 1)
+    # The PEs in the middle wait for half of the time.
+    gathered = un.simulate(un.plan("allgather", "wse2", shape=pes, elements=elements).schedule)
+    assert gathered.cycles is not None
+    assert gathered.cycles <= 1.5 * (pes + 1) * elements + 6 * (pes - 1)
+
+
+def test_a_scan_on_a_line_takes_the_time_of_a_chain() -> None:
+    for pes, elements in ((8, 64), (64, 256)):
+        run = un.simulate(un.plan("scan", "wse2", shape=pes, elements=elements).schedule)
+        assert run.cycles == elements + 6 * (pes - 1)
+
+
+def test_an_operator_that_does_not_commute_keeps_its_order() -> None:
+    scan = un.plan("scan", "wse2", shape=(3, 4), elements=5, op="ordered", dtype="i64")
+    assert scan.schedule.verify().holds
+    line = un.plan("reduce-scatter", "wse2", shape=6, elements=5, op="ordered", dtype="i64")
+    assert line.schedule.verify().holds
+    where = ("--machine", "wse2", "--shape", "3x4", "--elements", "5", "--dtype", "i64", "--op", "ordered")
+    ran = call("plan", "reduce-scatter", *where)
+    assert ran.code == 2
+    named = call("plan", "reduce-scatter", *where, "--algorithm", "two-way")
+    assert "on a grid it adds columns before rows, and operator ordered does not commute" in named.err
+
+
+def test_the_bound_of_an_alltoall_is_its_cut() -> None:
+    bounds = json_of("bound", "alltoall", "--machine", "wse2", "--shape", "1x16", "--elements", "10")["bounds"]
+    # 8 x 8 blocks of 10 cross the middle link, after a ramp, a hop and a ramp.
+    assert [(b["name"], b["cycles"]) for b in bounds] == [("blocks", 64 * 10 + 6)]
