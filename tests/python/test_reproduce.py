@@ -92,8 +92,9 @@ def test_without_mpi_nothing_is_measured(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert "under mpiexec itself" in multiplying_measured.measure()[1]
 
 
-#: How the paper counts these is not known; the notes say how they are counted here.
-MISSED_HAMMINGMESH = {"diameter-dragonfly-small", "upper-alltoall-hx2"}
+#: How the paper counts the first is not known. The others do not hold of GPT-3, on which a tree tapered by 50 % is as
+#: fast as a nonblocking one; the notes say why.
+MISSED_HAMMINGMESH = {"diameter-dragonfly-small", "fig16-hx2", "fig16-hx4"}
 
 
 def test_claims_of_hammingmesh(spawn: Spawn, tmp_path: Path) -> None:
