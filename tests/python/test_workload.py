@@ -95,7 +95,9 @@ def test_the_command(capsys: pytest.CaptureFixture[str], pairs: str, tmp_path: P
     assert picture.read_bytes() == workloads.draw(report, "svg")
     code, listed, _ = run(capsys, "workload", "--json")
     names = [w["name"] for w in listed["workloads"]]
-    assert (code, names) == (0, ["cosmoflow", "dlrm", "gpt-3", "gpt-3-moe", "resnet-152", "vgg16"])
+    models = ["cosmoflow", "dlrm", "gpt-3", "gpt-3-moe"]
+    artifact = [f"{name}-artifact" for name in models]
+    assert (code, names) == (0, [*sorted([*models, *artifact, "dlrm-artifact-rings"]), "resnet-152", "vgg16"])
     code, text, _ = run(capsys, "workload", pairs, "--machine", "torus2d-small")
     assert code == 0
     assert "exchange among 8" in text
@@ -143,6 +145,23 @@ def test_reports_are_the_same_on_switches_that_reduce() -> None:
         un.workload("dlrm", "hx2mesh-small", minibatch=4)
     with pytest.raises(un.InputError, match="wse2 is of kind wafer; vgg16 runs on switches that reduce"):
         un.workload("vgg16", "wse2")
+
+
+def test_stages_of_a_pipeline_run_at_the_same_time() -> None:
+    # Backward 31.83 ms; two rings of 6 steps of a quarter of 100.66 MB and one message of it, at 200 GB/s.
+    message = 4 * 25165824 / 200e9
+    expected = 31.83e-3 + (2 * 6 / 4 + 1) * message
+    for level in ("model", "flow"):
+        report = un.workload("gpt-3-artifact", "fattree-small-one-plane", level=level)
+        assert report["seconds"] == pytest.approx(expected, rel=1e-3)
+        assert report["seconds"] == pytest.approx(
+            report["compute_seconds"] + report["exposed_seconds"] + report["waiting_seconds"]
+        )
+    preset = next(known for known in un.workload_presets() if known["name"] == "gpt-3-artifact")
+    assert preset["compute_seconds"] == pytest.approx(31.83e-3)
+    # By packets each rank adds up 0.75 of a vector twice, at 0.01 ns an element.
+    by_packets = un.workload("gpt-3-artifact", "fattree-small-one-plane", level="packet")
+    assert by_packets["seconds"] == pytest.approx(expected + 2 * 0.75 * 25165824 * 0.01e-9, rel=1e-3)
 
 
 def test_communication_costs_more_where_bandwidth_is_less() -> None:

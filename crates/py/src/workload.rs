@@ -40,13 +40,15 @@ struct Report<'a> {
     events: Option<u64>,
 }
 
-/// `[{name, summary, accelerators, reference}]` of the workloads that come along.
+/// `[{name, accelerators, compute_seconds, summary, reference}]` of the workloads that come along. The compute is that of the
+/// rank that computes longest.
 #[pyfunction]
 pub fn workload_presets(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     #[derive(Serialize)]
     struct Row {
         name: &'static str,
         accelerators: u32,
+        compute_seconds: f64,
         summary: String,
         reference: String,
     }
@@ -56,6 +58,7 @@ pub fn workload_presets(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         rows.push(Row {
             name: preset.name,
             accelerators: w.accelerators(),
+            compute_seconds: w.compute_seconds(),
             summary: w.summary,
             reference: w.reference,
         });
@@ -82,12 +85,14 @@ pub fn workload<'py>(
     };
     machine.check_whole("a workload chooses its accelerators from")?;
     let on = detached(py, || NetworkWorkload::new(&workload, network))?.map_err(plan_error)?;
+    // Ranks that go through different steps are classes of a program.
+    let is_uniform = !workload.is_concurrent();
     let (iteration, packets, events) = match level {
-        "model" => {
+        "model" if is_uniform => {
             let done = detached(py, || iterate(&workload, overlap, |c| on.take(&workload, c)))?.map_err(plan_error)?;
             (done, None, None)
         }
-        "packet" => {
+        "packet" if is_uniform => {
             let made = detached(py, || tasks(&workload, overlap, &on))?.map_err(plan_error)?;
             let interconnect = detached(py, || Interconnect::new(network))?.map_err(input)?;
             let hosts = endpoint::Options { watch: made.watch.clone(), ..endpoint::Options::default() };

@@ -8,7 +8,7 @@ from unisono._core import Machine, check_routing
 from unisono.base.files import write
 from unisono.machines.descriptions import machine
 from unisono.networks import draw as draw_network
-from unisono.reproduce import Finding, hammingmesh_allocation, hammingmesh_traffic
+from unisono.reproduce import Finding, hammingmesh_allocation, hammingmesh_traffic, hammingmesh_training
 from unisono.tables import csv_text
 
 __all__ = ["check", "draw"]
@@ -69,7 +69,7 @@ def draw(folder: Path, full: bool = False) -> list[str]:
     for path, data in files.items():
         write(path, data)
     drawn = [str(path) for path in files]
-    return [*drawn, *hammingmesh_allocation.draw(folder, full), *hammingmesh_traffic.draw(folder)]
+    return [*drawn, *hammingmesh_allocation.draw(folder, full), *hammingmesh_training.draw(folder)]
 
 
 def _facts(preset: str) -> dict[str, Any]:
@@ -122,4 +122,5 @@ _CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "saving": _saving,
     **hammingmesh_allocation.CHECKS,
     **hammingmesh_traffic.CHECKS,
+    **hammingmesh_training.CHECKS,
 }

@@ -8,6 +8,7 @@ from typing import Any
 from unisono._core import trace_quantiles
 from unisono.base.files import write
 from unisono.machines.allocation import allocate
+from unisono.machines.descriptions import machine
 from unisono.plots import allocations
 from unisono.reproduce import Finding
 from unisono.tables import csv_text
@@ -53,6 +54,18 @@ def _upper(listed: Listed) -> Finding:
     return Finding(listed["reported"], 100 * found[listed["collective"]])
 
 
+def _upper_lines(listed: Listed) -> Finding:
+    """Of one job on all boards, the mean over all lines of boards, whatever their traffic."""
+    rows, columns = listed["boards"]
+    topology = {"name": "hxmesh", "board": [2, 2], "boards": [rows, columns]}
+    mesh = machine({**machine(listed["machine"]).describe(), "topology": topology})
+    line = {
+        sides: allocate(mesh, [sides], samples=1)["upper_level"]["alltoall"] for sides in (f"1x{columns}", f"{rows}x1")
+    }
+    mean = (rows * line[f"1x{columns}"] + columns * line[f"{rows}x1"]) / (rows + columns)
+    return Finding(listed["reported"], 100 * mean)
+
+
 def _ordered(listed: Listed) -> Finding:
     """Each heuristic uses no less than the one before it."""
     found = [
@@ -68,4 +81,5 @@ CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "heuristics": _ordered,
     "trace": _quantiles,
     "upper-level": _upper,
+    "upper-lines": _upper_lines,
 }

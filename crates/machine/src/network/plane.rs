@@ -176,6 +176,11 @@ impl PlaneBuilder {
         self.add(a, b, cable, 0);
     }
 
+    /// The same at a speed that [`PlaneBuilder::speed`] returned.
+    pub fn join_at(&mut self, a: (u32, u32), b: (u32, u32), cable: Cable, speed: u8) {
+        self.add(a, b, cable, speed);
+    }
+
     fn add(&mut self, a: End, b: End, cable: Cable, speed: u8) {
         poll();
         for (node, port) in [a, b] {

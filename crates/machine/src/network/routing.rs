@@ -38,6 +38,17 @@ pub trait Routing: Send + Sync {
         vec![0]
     }
 
+    /// Whether [`Routing::detour`] is above 1 for some hop.
+    fn has_detours(&self) -> bool {
+        false
+    }
+
+    /// By how much the way over a hop is longer than the shortest one that its packet may take there. The packets before a hop count so
+    /// many times when a packet chooses.
+    fn detour(&self, _header: Header, _hop: Hop) -> u32 {
+        1
+    }
+
     /// Appends the hops that a packet at `at` may take, each one nearer to its end; `at` is not `header.to`. Which of them it
     /// takes is the simulator's choice: the one whose link has the fewest packets before it, the first among equals.
     fn hops(&self, at: u32, header: Header, hops: &mut Vec<Hop>);

@@ -33,7 +33,8 @@ pub struct Dimension {
     pub shape: Option<[u32; 2]>,
 }
 
-/// Computes, then begins its communication.
+/// Computes, then begins its communication. Steps of the file's order that a rank does not go through do not hold it back, so
+/// steps of different ranks run concurrently.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
@@ -43,8 +44,26 @@ pub struct Step {
     /// Before it computes, all communication that was begun must be over.
     #[serde(default)]
     pub waits: bool,
+    /// The ranks that go through the step; all where it says nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only: Option<Only>,
     #[serde(default)]
     pub communication: Vec<Communication>,
+}
+
+/// The ranks at places `first`, `first + every`, `first + 2 every`, and so on of a dimension.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Only {
+    pub dimension: String,
+    #[serde(default)]
+    pub first: u32,
+    #[serde(default = "one")]
+    pub every: u32,
+}
+
+fn one() -> u32 {
+    1
 }
 
 /// A collective of every group of ranks that differ in the dimensions `over` alone; all groups do it at the same time.
@@ -149,8 +168,26 @@ impl Workload {
         self.dimensions.iter().map(|d| d.size).product()
     }
 
+    /// The compute of the rank that computes longest.
     pub fn compute_seconds(&self) -> f64 {
-        self.steps.iter().map(|s| s.compute_us).sum::<f64>() * 1e-6
+        let of_rank = |rank: u32| self.steps.iter().filter(|s| self.runs(s, rank)).map(|s| s.compute_us).sum::<f64>();
+        let ranks = if self.is_concurrent() { self.accelerators() } else { 1 };
+        (0..ranks).map(of_rank).fold(0.0, f64::max) * 1e-6
+    }
+
+    /// Whether ranks go through different steps.
+    pub fn is_concurrent(&self) -> bool {
+        self.steps.iter().any(|s| s.only.is_some())
+    }
+
+    /// Whether a rank goes through a step.
+    pub fn runs(&self, step: &Step, rank: u32) -> bool {
+        let Some(only) = &step.only else { return true };
+        let inner = self.dimensions.iter().rev().take_while(|d| d.name != only.dimension);
+        let beside: u32 = inner.map(|d| d.size).product();
+        let size = self.dimensions.iter().find(|d| d.name == only.dimension).map_or(1, |d| d.size);
+        let place = rank / beside % size;
+        place >= only.first && (place - only.first).is_multiple_of(only.every)
     }
 
     fn check(&self) -> Result<(), WrongWorkload> {
@@ -176,6 +213,7 @@ impl Workload {
             if !(0.0..=YEAR_US).contains(&step.compute_us) {
                 return Err(WrongWorkload::Compute { step: name(), found: step.compute_us.to_string() });
             }
+            self.check_only(step)?;
             for c in &step.communication {
                 if c.elements > MOST_ELEMENTS {
                     return Err(WrongWorkload::Elements { step: name(), found: c.elements });
@@ -195,6 +233,25 @@ impl Workload {
             }
         }
         Ok(())
+    }
+
+    fn check_only(&self, step: &Step) -> Result<(), WrongWorkload> {
+        let Some(only) = &step.only else { return Ok(()) };
+        let (name, dimension) = (step.name.clone(), only.dimension.clone());
+        let Some(size) = self.dimensions.iter().find(|d| d.name == dimension).map(|d| d.size) else {
+            let known = self.dimensions.iter().map(|d| d.name.as_str()).collect::<Vec<_>>().join(", ");
+            return Err(WrongWorkload::OnlyDimension { step: name, found: dimension, known });
+        };
+        let Only { first, every, .. } = *only;
+        if first >= size || every == 0 {
+            return Err(WrongWorkload::Only { step: name, first, every, dimension, size });
+        }
+        // A group goes through the step whole or not at all.
+        let is_over = |c: &&Communication| c.over.is_empty() || c.over.contains(&dimension);
+        match step.communication.iter().find(is_over) {
+            Some(c) => Err(WrongWorkload::OverOnly { step: name, collective: c.collective.name(), dimension }),
+            None => Ok(()),
+        }
     }
 
     /// Ranks of a group.

@@ -63,6 +63,18 @@ pub enum WrongWorkload {
     Elements { step: String, found: u64 },
     #[error("step '{step}' communicates over '{found}'; dimensions are {known}")]
     Dimension { step: String, found: String, known: String },
+    #[error("step '{step}' is only for ranks of dimension '{found}'; dimensions are {known}")]
+    OnlyDimension { step: String, found: String, known: String },
+    #[error(
+        "step '{step}' is only for ranks {first}, {first} + {every}, ... of dimension '{dimension}'; accepted are a first below its \
+         size of {size}, and every of at least 1"
+    )]
+    Only { step: String, first: u32, every: u32, dimension: String, size: u32 },
+    #[error(
+        "step '{step}' is only for some ranks of dimension '{dimension}', and its {collective} is over that dimension; communicate over it \
+         in a step of all ranks"
+    )]
+    OverOnly { step: String, collective: &'static str, dimension: String },
     #[error("step '{step}' has partner {found} in groups of {ranks} ranks")]
     Partner { step: String, found: u32, ranks: u32 },
     #[error("step '{0}': an exchange has partners, and nothing else has")]

@@ -14,7 +14,7 @@ mod spans;
 mod tasks;
 mod timeline;
 
-pub use description::{Communication, Dimension, Pattern, Step, Workload};
+pub use description::{Communication, Dimension, Only, Pattern, Step, Workload};
 pub use discovered::{discovered, is_program_of_tasks};
 pub use error::{WorkloadError, WrongWorkload};
 pub use layout::{extents, groups, places};
@@ -30,8 +30,13 @@ pub struct Preset {
 /// Sorted by name; one entry a file of `workloads/`.
 pub const WORKLOADS: &[Preset] = &[
     Preset { name: "cosmoflow", toml: include_str!("../../../../workloads/cosmoflow.toml") },
+    Preset { name: "cosmoflow-artifact", toml: include_str!("../../../../workloads/cosmoflow-artifact.toml") },
     Preset { name: "dlrm", toml: include_str!("../../../../workloads/dlrm.toml") },
+    Preset { name: "dlrm-artifact", toml: include_str!("../../../../workloads/dlrm-artifact.toml") },
+    Preset { name: "dlrm-artifact-rings", toml: include_str!("../../../../workloads/dlrm-artifact-rings.toml") },
     Preset { name: "gpt-3", toml: include_str!("../../../../workloads/gpt-3.toml") },
+    Preset { name: "gpt-3-artifact", toml: include_str!("../../../../workloads/gpt-3-artifact.toml") },
     Preset { name: "gpt-3-moe", toml: include_str!("../../../../workloads/gpt-3-moe.toml") },
+    Preset { name: "gpt-3-moe-artifact", toml: include_str!("../../../../workloads/gpt-3-moe-artifact.toml") },
     Preset { name: "resnet-152", toml: include_str!("../../../../workloads/resnet-152.toml") },
 ];

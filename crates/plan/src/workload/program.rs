@@ -1,11 +1,12 @@
 //! A workload file as a program, for everything that is done with programs of other tools.
 //!
-//! All ranks are one class. Groups with a choice of algorithm are a set of their own. A step is a node that computes, then its
-//! communication, each a node after it.
+//! Ranks that go through the same steps are one class. Groups with a choice of algorithm are a set of their own. A step is a node
+//! that computes, then its communication, each a node after it.
 
+use rustc_hash::FxHashMap;
 use unisono_workload::{Choice, Collected, Compute, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph};
 
-use super::{Communication, Pattern, Workload, groups, layout::rectangle};
+use super::{Communication, Pattern, Step, Workload, groups, layout::rectangle};
 
 /// Tables of which each distinct one is stored once.
 fn number<T: PartialEq>(rows: &mut Vec<T>, row: T) -> u32 {
@@ -16,35 +17,36 @@ fn number<T: PartialEq>(rows: &mut Vec<T>, row: T) -> u32 {
     unisono_base::narrow(known)
 }
 
+/// The groups and the receivers of a program, while it is made.
+#[derive(Default)]
+struct Tables {
+    groups: Vec<(Groups, Choice)>,
+    receivers: Vec<Vec<Vec<u32>>>,
+}
+
 impl Workload {
     /// The program of one iteration.
     pub fn program(&self) -> WorkloadGraph {
-        let (mut all_groups, mut receivers, mut nodes) = (Vec::new(), Vec::new(), Vec::<WorkNode>::new());
-        // The last blocking communication, and the last of all.
-        let (mut blocked, mut last) = (None, None);
-        for step in &self.steps {
-            let computed = unisono_base::narrow::<u32>(nodes.len());
-            let compute = Work::Compute(Compute::Measured { seconds: step.compute_us * 1e-6 });
-            let held_by = if step.waits { last } else { blocked };
-            nodes.push(WorkNode::new(&step.name, compute, held_by.into_iter().collect()));
-            for c in &step.communication {
-                let work = self.work(c, &mut all_groups, &mut receivers);
-                last = Some(unisono_base::narrow::<u32>(nodes.len()));
-                nodes.push(WorkNode::new(&step.name, work, vec![computed]));
-                if c.blocking {
-                    blocked = last;
-                }
-            }
-        }
-        let (groups, choices) = all_groups.into_iter().unzip();
+        let mut tables = Tables::default();
+        let work: Vec<Vec<Work>> = self
+            .steps
+            .iter()
+            .map(|step| step.communication.iter().map(|c| self.work(step, c, &mut tables)).collect())
+            .collect();
+        let classes = self
+            .classes()
+            .into_iter()
+            .map(|(runs, ranks)| RankClass { ranks, nodes: self.nodes(&work, &runs) })
+            .collect();
+        let (groups, choices) = tables.groups.into_iter().unzip();
         WorkloadGraph {
             name: self.name.clone(),
             format: "workload",
             ranks: self.accelerators(),
             groups,
             choices,
-            receivers,
-            classes: vec![RankClass { ranks: (0..self.accelerators()).collect(), nodes }],
+            receivers: tables.receivers,
+            classes,
             queues: Queues::InOrder,
             findings: Vec::new(),
             notes: Vec::new(),
@@ -52,13 +54,52 @@ impl Workload {
         }
     }
 
-    fn work(
-        &self,
-        c: &Communication,
-        all_groups: &mut Vec<(Groups, Choice)>,
-        receivers: &mut Vec<Vec<Vec<u32>>>,
-    ) -> Work {
-        let (groups, bytes) = (groups(self, c), 4 * c.elements);
+    /// The ranks by the steps that they go through, in the order of their first ranks.
+    fn classes(&self) -> Vec<(Vec<bool>, Vec<u32>)> {
+        let ranks = self.accelerators();
+        if !self.is_concurrent() {
+            return vec![(vec![true; self.steps.len()], (0..ranks).collect())];
+        }
+        let (mut classes, mut known) = (Vec::<(Vec<bool>, Vec<u32>)>::new(), FxHashMap::default());
+        for rank in 0..ranks {
+            let runs: Vec<bool> = self.steps.iter().map(|step| self.runs(step, rank)).collect();
+            let class = *known.entry(runs.clone()).or_insert(classes.len());
+            if class == classes.len() {
+                classes.push((runs, Vec::new()));
+            }
+            classes[class].1.push(rank);
+        }
+        classes
+    }
+
+    /// The nodes of a class.
+    fn nodes(&self, work: &[Vec<Work>], runs: &[bool]) -> Vec<WorkNode> {
+        let mut nodes = Vec::<WorkNode>::new();
+        // The last blocking communication, and the last of all.
+        let (mut blocked, mut last) = (None, None);
+        let steps = self.steps.iter().zip(work).zip(runs);
+        for ((step, of_step), _) in steps.filter(|(_, runs)| **runs) {
+            let computed = unisono_base::narrow::<u32>(nodes.len());
+            let compute = Work::Compute(Compute::Measured { seconds: step.compute_us * 1e-6 });
+            let held_by = if step.waits { last } else { blocked };
+            nodes.push(WorkNode::new(&step.name, compute, held_by.into_iter().collect()));
+            for (c, work) in step.communication.iter().zip(of_step) {
+                last = Some(unisono_base::narrow::<u32>(nodes.len()));
+                nodes.push(WorkNode::new(&step.name, *work, vec![computed]));
+                if c.blocking {
+                    blocked = last;
+                }
+            }
+        }
+        nodes
+    }
+
+    fn work(&self, step: &Step, c: &Communication, tables: &mut Tables) -> Work {
+        // A group goes through the step whole or not at all.
+        let all = groups(self, c);
+        let of_step = all.iter().filter(|group| self.runs(step, group[0])).map(<[u32]>::to_vec);
+        let groups = Groups::new(self.accelerators(), of_step).expect("some of the groups");
+        let bytes = 4 * c.elements;
         // Each rank sends to the one on another place of its group, if there is such a place.
         let table = |place: &dyn Fn(u32) -> u32| -> Vec<u32> {
             let to = |rank: u32| {
@@ -67,13 +108,14 @@ impl Workload {
             };
             (0..self.accelerators()).map(to).collect()
         };
-        let mut permute = |tables| Work::Permute { bytes, receivers: number(receivers, tables) };
+        let mut permute = |sets| Work::Permute { bytes, receivers: number(&mut tables.receivers, sets) };
         match c.collective {
             Pattern::Send => permute(vec![table(&|own| own + 1)]),
             Pattern::Exchange => permute(c.partners.iter().map(|&partner| table(&|own| own ^ partner)).collect()),
             Pattern::Collective(kind) => {
                 let (algorithm, params) = (c.algorithm.clone(), c.params.clone());
-                let groups = number(all_groups, (groups, Choice { algorithm, params, shape: rectangle(self, c) }));
+                let choice = Choice { algorithm, params, shape: rectangle(self, c) };
+                let groups = number(&mut tables.groups, (groups, choice));
                 Work::Collective(Collected { kind, bytes, element_bytes: 4, root: 0, groups })
             }
         }

@@ -7,7 +7,7 @@ use unisono_lower::tasks::TaskGraph;
 use unisono_workload::{Compute, Work};
 
 use super::{
-    Communication, NetworkWorkload, Pattern, Phase, Workload,
+    Communication, NetworkWorkload, Pattern, Phase, Workload, WorkloadError,
     graph::{Chosen, Occurrences, Scheduled, program_tasks},
     groups,
     timeline::Communicated,
@@ -31,9 +31,15 @@ pub struct Tasks {
     rows: Vec<usize>,
 }
 
+/// The tasks of a workload whose ranks all go through the same steps.
+///
 /// # Errors
-/// A communication that no schedule makes, or more messages than a limit admits.
+/// Ranks that go through different steps, a communication that no schedule makes, or more messages than a limit admits.
 pub fn tasks(workload: &Workload, overlap: bool, on: &NetworkWorkload) -> Result<Tasks, PlanError> {
+    if workload.is_concurrent() {
+        let message = "its ranks go through different steps; time it as a program".to_owned();
+        return Err(WorkloadError::Tasks { name: workload.name.clone(), message }.into());
+    }
     let program = workload.program();
     let (mut rows, mut chosen, mut made) = (Vec::new(), Vec::new(), Vec::new());
     let mut known: Vec<&Communication> = Vec::new();

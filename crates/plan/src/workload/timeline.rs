@@ -133,6 +133,8 @@ impl Iteration {
     }
 }
 
+/// Times a workload whose ranks all go through the same steps; others are timed as a program.
+///
 /// # Errors
 /// The first of `take`.
 pub fn iterate<E>(

@@ -19,7 +19,8 @@
 //!   the other end of the link knows so a link latency later.
 //! * **Choice.** When its head is there, a packet takes of the hops that its routing allows the one whose link has the fewest
 //!   packets before it: those that wait for the link, and those that went over it and have not given their place back. Between
-//!   unlike links the time of so many full packets and one more on the link decides. Among equals it takes the first.
+//!   unlike links the time of so many full packets and one more on the link decides. Packets before a longer way count several times
+//!   ([`unisono_machine::network::Routing::detour`]). Among equals it takes the first.
 //! * **Order.** Packets that wait for a link form a queue for each input and virtual channel that they will be on. When the
 //!   link is free, virtual channels with a packet and a credit take turns, and within one the inputs do. Nothing waits behind
 //!   a packet that waits for another link.

@@ -166,6 +166,7 @@ pub(super) struct Packets<'a> {
     timing: &'a Timing,
     /// Links have unlike speeds.
     is_unlike: bool,
+    has_detours: bool,
     planes: u64,
     vcs: u8,
     seed: u64,
@@ -315,6 +316,7 @@ impl<'a> Packets<'a> {
             routing: routing.as_ref(),
             timing,
             is_unlike: timing.links.len() > 1,
+            has_detours: routing.has_detours(),
             planes: u64::from((*planes).max(1)),
             vcs,
             seed: options.hosts.seed,
@@ -533,7 +535,11 @@ impl<'a> Packets<'a> {
     /// Chooses among the hops that are listed.
     #[inline]
     fn best(&mut self, node: u32, packet: Packet) -> Option<Hop> {
-        let ahead = |hop: &&Hop| self.outputs[hop.link as usize].ahead;
+        let header = packet.header();
+        let ahead = |hop: &&Hop| {
+            let ahead = self.outputs[hop.link as usize].ahead;
+            if self.has_detours { ahead.saturating_mul(self.routing.detour(header, **hop)) } else { ahead }
+        };
         let through_ps = |hop: &&Hop| {
             let full = self.lengths.ps(0, self.speed(hop.link)).unwrap_or(0);
             (u64::from(ahead(hop)) + 1).saturating_mul(full)

@@ -5,8 +5,10 @@
 //! routers. The bill is that of "HammingMesh", Table 2: copper inside a group, all a h g / 2 global cables optical, and
 //! routers small enough share a switch of 64 ports, with free links between them.
 //!
-//! Routing: minimal (local, global, local), or Valiant's (by way of a random group). The virtual channel rises with each
-//! group that is entered, so two serve the first, three the second.
+//! Routing: minimal (local, global, local), Valiant's (by way of a random group), or adaptive: at its first router a packet takes the
+//! one of these two ways before which fewer packets wait, those before Valiant's counted twice, because it is about twice as long (UGAL
+//! with the queues of one router; Singh, "Load-Balanced Routing in Interconnection Networks", 2005). The virtual channel rises with
+//! each group that is entered, so two serve the first, three the second, and six the third.
 
 mod routing;
 
@@ -34,6 +36,7 @@ enum Way {
     #[default]
     Minimal,
     Valiant,
+    Adaptive,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]

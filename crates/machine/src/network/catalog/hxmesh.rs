@@ -2,7 +2,8 @@
 //!
 //! Source: "HammingMesh", section 3. An accelerator has four ports a plane (N, E, S, W). Inside a board a port has a trace to
 //! the neighbor, at its edge a cable to the tree of its row (W, E: copper) or column (N, S: optical). A line is one switch while
-//! its ports fit, else a nonblocking tree of two levels, leaves 32 down and 32 up. A board of 1x1 makes it a 2D HyperX.
+//! its ports fit, else a tree of two levels, leaves with 32 ports down and 32 up, or with fewer up where it is tapered. A board of
+//! 1x1 makes it a 2D HyperX.
 //!
 //! Rows and columns of the global grid have a line each. Where several lines of one row of boards fit one switch, that switch is
 //! bought once, but the lines stay apart: each is a switch of the plane.
@@ -22,7 +23,7 @@ pub const FAMILY: Family = Family {
     name: "hxmesh",
     summary: "boards with a mesh inside; trees join the edges of all boards of a row, and of a column",
     reference: "HammingMesh, section 3",
-    keys: &["board", "boards"],
+    keys: &["board", "boards", "up"],
     read,
 };
 
@@ -38,6 +39,13 @@ struct Keys {
     board: [u32; 2],
     /// Rows and columns of boards.
     boards: [u32; 2],
+    /// Ports up of a leaf in the tree of a column and of a row; 32 where it says nothing.
+    #[serde(default = "nonblocking")]
+    up: [u32; 2],
+}
+
+fn nonblocking() -> [u32; 2] {
+    [DOWN; 2]
 }
 
 /// One dimension: what lies along a column (which the tree of the column joins), or along a row.
@@ -46,6 +54,8 @@ struct Dimension {
     /// Accelerators of a board.
     board: u32,
     boards: u32,
+    /// Ports up of a leaf.
+    up: u32,
 }
 
 impl Dimension {
@@ -64,7 +74,7 @@ impl Dimension {
             return Spread { sources: 1, each: 0, targets: 0 };
         }
         let sources = self.ports().div_ceil(DOWN);
-        Spread { sources, each: DOWN, targets: (sources * DOWN).div_ceil(SWITCH_PORTS) }
+        Spread { sources, each: self.up, targets: (sources * self.up).div_ceil(SWITCH_PORTS) }
     }
 
     /// Cables between the two edges that are farthest apart.
@@ -82,10 +92,11 @@ impl Dimension {
         if self.boards == 1 { self.board.div_ceil(2) } else { 2 * ((self.board - 1) / 2) + self.across() }
     }
 
-    /// Links over the least cut into halves of one line. Half of the boards: all their ports. Of an odd number one board is
-    /// cut itself.
+    /// Links over the least cut into halves of one line. Half of the boards: all their ports, or all cables above the leaves of that
+    /// half. Of an odd number one board is cut itself.
     fn cut(self) -> u32 {
-        self.boards + self.boards % 2
+        let ports = self.boards + self.boards % 2;
+        if self.tree().targets == 0 { ports } else { ports.min(self.up * self.tree().sources.div_ceil(2)) }
     }
 
     /// Switches and cables of all lines of one row of boards, `lines` of them.
@@ -107,13 +118,17 @@ pub struct HxMesh {
 
 fn read(table: &toml::Table, origin: &str, _: Speed) -> Result<Box<dyn Topology>, MachineError> {
     let keys: Keys = topology::parse(table, origin)?;
-    let dims = [0, 1].map(|d| Dimension { board: keys.board[d], boards: keys.boards[d] });
+    let dims = [0, 1].map(|d| Dimension { board: keys.board[d], boards: keys.boards[d], up: keys.up[d] });
     topology::accelerators(&[keys.board[0], keys.board[1], keys.boards[0], keys.boards[1]], origin)?;
     if let Some(d) = dims.iter().find(|d| d.boards > MOST_BOARDS || d.board > MOST_BOARDS) {
         let found = d.boards.max(d.board);
         let message = format!(
             "{found} in a line; accepted are at most {MOST_BOARDS} boards in a row or column, and accelerators of a board likewise"
         );
+        return Err(topology::refused(origin, message));
+    }
+    if let Some(d) = dims.iter().find(|d| !(1..=DOWN).contains(&d.up)) {
+        let message = format!("a leaf has {} ports up; accepted are 1 to {DOWN}", d.up);
         return Err(topology::refused(origin, message));
     }
     Ok(Box::new(HxMesh { dims }))

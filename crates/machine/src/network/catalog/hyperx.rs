@@ -19,7 +19,7 @@ pub const FAMILY: Family = Family {
     name: "hyperx",
     summary: "switches linked with all others of their line in every dimension",
     reference: "Ahn et al., HyperX, SC 2009",
-    keys: &["dims", "terminals", "cables"],
+    keys: &["dims", "terminals", "cables", "terminal_gbps"],
     read,
 };
 
@@ -34,21 +34,26 @@ struct Keys {
     /// Cables between two switches of a line, a dimension; 1 where it says nothing.
     #[serde(default)]
     cables: Vec<u32>,
+    /// Rate of the cable of an accelerator; as that of other cables where it says nothing.
+    #[serde(default)]
+    terminal_gbps: Option<f64>,
 }
 
 fn one() -> u32 {
     1
 }
 
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct HyperX {
     switches: Lattice,
     terminals: u32,
     cables: Vec<u32>,
+    /// Of the cables of accelerators, and of all others.
+    speeds: [Speed; 2],
 }
 
-fn read(table: &toml::Table, origin: &str, _: Speed) -> Result<Box<dyn Topology>, MachineError> {
-    let Keys { dims, terminals, mut cables } = topology::parse(table, origin)?;
+fn read(table: &toml::Table, origin: &str, own: Speed) -> Result<Box<dyn Topology>, MachineError> {
+    let Keys { dims, terminals, mut cables, terminal_gbps } = topology::parse(table, origin)?;
     let most = usize::from(u8::MAX);
     if dims.is_empty() || dims.len() > most || dims.iter().any(|&d| d < 2) {
         let found = lattice::listed(&dims);
@@ -66,14 +71,24 @@ fn read(table: &toml::Table, origin: &str, _: Speed) -> Result<Box<dyn Topology>
         );
         return Err(topology::refused(origin, message));
     }
+    let of_terminals = Speed { gbps: terminal_gbps.unwrap_or(own.gbps), ..own };
+    if !(1e-9..=1e15).contains(&of_terminals.gbps) {
+        let message = format!("terminal_gbps is {:?}; accepted is 1e-9 to 1e15", of_terminals.gbps);
+        return Err(topology::refused(origin, message));
+    }
     let switches = Lattice::of(dims);
-    Ok(Box::new(HyperX { switches, terminals, cables }))
+    Ok(Box::new(HyperX { switches, terminals, cables, speeds: [of_terminals, own] }))
 }
 
 impl HyperX {
     /// First port of a dimension; past the last dimension, how many ports a switch has. Its accelerators come first.
     fn base(&self, dim: usize) -> u32 {
         self.terminals + (0..dim).map(|d| self.cables[d] * (self.switches.dims[d] - 1)).sum::<u32>()
+    }
+
+    /// The rate of an accelerator's cable over that of the others.
+    fn terminal_rate(&self) -> f64 {
+        self.speeds[0].gbps / self.speeds[1].gbps
     }
 
     /// Ports to the others of a line are in their order, with all cables to one side by side.
@@ -96,6 +111,15 @@ impl Topology for HyperX {
         1
     }
 
+    fn injection(&self) -> [f64; 2] {
+        [self.terminal_rate(); 2]
+    }
+
+    fn unlike(&self) -> Vec<(Speed, u64)> {
+        let [of_terminals, own] = self.speeds;
+        if of_terminals == own { Vec::new() } else { vec![(of_terminals, u64::from(self.accelerators()))] }
+    }
+
     fn bill(&self) -> Bill {
         let pairs = |dim: usize| {
             let d = u64::from(self.switches.dims[dim]);
@@ -116,7 +140,7 @@ impl Topology for HyperX {
 
     /// One dimension is cut in halves: K S^2/4 cables a line for the injection of S T/2 accelerators. Exact where that S is even.
     fn bisection_share(&self) -> Option<f64> {
-        let share = |(&s, &k): (&u32, &u32)| f64::from(k * s) / f64::from(2 * self.terminals);
+        let share = |(&s, &k): (&u32, &u32)| f64::from(k * s) / (f64::from(2 * self.terminals) * self.terminal_rate());
         self.switches.dims.iter().zip(&self.cables).map(share).reduce(f64::min).map(|least| least.min(1.0))
     }
 
@@ -130,9 +154,11 @@ impl Topology for HyperX {
         let accelerators = self.accelerators();
         let cables = self.bill();
         let mut plane = PlaneBuilder::new(accelerators, self.switches.count(), cables.dac + cables.aoc)?;
+        let speed = if self.unlike().is_empty() { None } else { plane.speed(self.speeds[0]) };
         for accelerator in 0..accelerators {
             let switch = accelerators + accelerator / self.terminals;
-            plane.join((accelerator, 0), (switch, accelerator % self.terminals), Cable::Dac);
+            let port = accelerator % self.terminals;
+            plane.join_at((accelerator, 0), (switch, port), Cable::Dac, speed.unwrap_or(0));
         }
         for dim in 0..self.switches.dims.len() {
             for switch in 0..self.switches.count() {

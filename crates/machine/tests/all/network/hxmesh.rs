@@ -23,6 +23,21 @@ fn ways_are_shortest_and_free_of_deadlock() {
     }
 }
 
+/// Leaves with fewer ports up: 66 ports of a line of 33 boards on 3 leaves.
+#[test]
+fn tapered_lines_are_connected_and_billed_as_wired() {
+    let full = "name = 'hxmesh'\nboard = [2, 2]\nboards = [1, 33]\n";
+    let tapered = format!("{full}up = [32, 8]\n");
+    oracle::holds(&tapered);
+    let [full, tapered] = [full, &tapered].map(|text| oracle::topology(text));
+    // Both rows have a tree of leaves; 24 cables above them instead of 96 need one switch on top instead of two.
+    assert_eq!(full.bill().aoc - tapered.bill().aoc, 2 * (96 - 24));
+    assert_eq!(full.bill().switches - tapered.bill().switches, 2);
+    assert!(tapered.bisection_share() < full.bisection_share());
+    let e = oracle::read("name = 'hxmesh'\nboard = [2, 2]\nboards = [2, 2]\nup = [32, 33]").unwrap_err();
+    assert_eq!(e, "test, topology: a leaf has 33 ports up; accepted are 1 to 32");
+}
+
 #[test]
 fn the_least_cut_is_the_stated_one() {
     for (board, boards) in [

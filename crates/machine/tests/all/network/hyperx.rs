@@ -10,6 +10,7 @@ fn ways_are_shortest_and_free_of_deadlock() {
         "dims = [4, 4]",
         "dims = [3, 5]\nterminals = 2\ncables = [2, 1]",
         "dims = [3, 2, 4]\nterminals = 2",
+        "dims = [3, 3]\nterminal_gbps = 1600",
     ] {
         oracle::holds(&format!("name = 'hyperx'\n{lines}"));
         oracle::is_billed_as_wired(&format!("name = 'hyperx'\n{lines}"));
@@ -30,6 +31,18 @@ fn the_least_cut_is_the_stated_one() {
     }
 }
 
+/// Four cables of 400 Gb/s for the injection of four accelerators with 1,600 Gb/s each.
+#[test]
+fn accelerators_may_have_faster_cables() {
+    let topology = oracle::topology("name = 'hyperx'\ndims = [2, 4]\nterminal_gbps = 1600");
+    assert_eq!(topology.injection(), [4.0, 4.0]);
+    assert_eq!(topology.bisection_share(), Some(0.25));
+    assert_eq!(
+        topology.unlike().iter().map(|(speed, cables)| (speed.gbps, *cables)).collect::<Vec<_>>(),
+        [(1600.0, 8)]
+    );
+}
+
 #[test]
 fn sizes_that_do_not_close_are_refused() {
     for (lines, said) in [
@@ -39,6 +52,7 @@ fn sizes_that_do_not_close_are_refused() {
             "dims = [4, 4]\ncables = [1]",
             "cables is [1]; accepted is a number of 1 to 64 for each extent of dims, [4, 4]",
         ),
+        ("dims = [4, 4]\nterminal_gbps = 0", "terminal_gbps is 0.0; accepted is 1e-9 to 1e15"),
     ] {
         let e = oracle::read(&format!("name = 'hyperx'\n{lines}")).unwrap_err();
         assert_eq!(e, format!("test, topology: {said}"));

@@ -1,18 +1,18 @@
 //! Traffic as flows that share links: for networks that are too large for packets, and beside them.
 //!
-//! A message is a flow. Where its routing has several hops it is split evenly over them, and evenly over what its source may
-//! choose (ECMP); packets choose by credits instead, so flows are slower where that evens out loads. Links are shared max-min
-//! fairly. Buffers have no bounds and packets no length; to the time of the bytes come the latencies of the longest way and the
+//! A message is a flow. It is split over the hops that its routing has at a node, and evenly over what its source may choose
+//! (ECMP). Buffers have no bounds and packets no length; to the time of the bytes come the latencies of the longest way and the
 //! overheads of both hosts.
 //!
-//! * [`alltoall`]: all flows are of the same length and begin together. The flows of the busiest link have the least rate, share
-//!   that link until its last byte, and end last (Bertsekas, Gallager, "Data networks", section 6.5.2), so the time is the
-//!   bytes over that link by its bandwidth, and no rates are needed. Loads are added up over all pairs, destination by
-//!   destination.
-//! * [`permutation`]: rates by progressive filling, again whenever flows have ended.
+//! * [`alltoall`]: messages in the order in which they are posted, see there.
+//! * [`permutation`]: all flows at once. Hops share a flow evenly, links are shared max-min fairly, and rates are found by progressive
+//!   filling, again whenever flows have ended.
 
+mod alltoall;
 pub mod max_min;
 mod spread;
+
+pub use alltoall::alltoall;
 
 use spread::Spread;
 use unisono_base::{
@@ -23,8 +23,6 @@ use unisono_base::{
 
 use super::Interconnect;
 
-/// Destinations whose own times are looked at; all of a small network.
-const MOST_TIMED: u32 = 1024;
 /// Flows that would end within so much of a step end in it, each at its own time.
 const TOGETHER: f64 = 1.25;
 
@@ -49,47 +47,6 @@ const SAMPLED: usize = 64;
 fn table_bytes(net: &Interconnect) -> u128 {
     let states = u128::from(net.plane.nodes()) * u128::from(net.routing.virtual_channels().max(1));
     64 * states + 8 * net.plane.links().len() as u128
-}
-
-/// Every accelerator sends `bytes` to every other.
-///
-/// # Errors
-/// The loads are over a limit.
-pub fn alltoall(net: &Interconnect, bytes: u64) -> Result<Fluid, OverLimit> {
-    const WHAT: &str = "an alltoall by flows";
-    let accelerators = net.plane.accelerators();
-    let all = u128::from(accelerators);
-    limits::admit(WHAT, table_bytes(net), STEPS * all * all)?;
-    if accelerators > 1 {
-        // One end stands for all.
-        let ways = net.routing.choices(accelerators - 1, 0).len() as u128;
-        let mut shares = 0;
-        Spread::new(net).add(0, 1..accelerators, |_, _| shares += 1);
-        limits::admit(WHAT, table_bytes(net) + 24 * ways * all, STEPS * all * (ways * all + shares))?;
-    }
-    let mut loads = vec![0.0; net.plane.links().len()];
-    let mut spread = Spread::new(net);
-    let mut latency = 0;
-    let sources = |to: u32| (0..accelerators).filter(move |&from| from != to);
-    for to in 0..accelerators {
-        latency = latency.max(spread.add(to, sources(to), |link, share| loads[link as usize] += share));
-    }
-    let bytes = bytes.div_ceil(u64::from(net.planes)) as f64;
-    // Loads as those of a link of the machine's own bandwidth that is busy as long.
-    let bandwidths = bandwidths(net);
-    loads.iter_mut().zip(&bandwidths).for_each(|(load, bandwidth)| *load /= bandwidth);
-    let own = net.timing.links[0].ps_per_byte;
-    let ps = |load: f64| if load > 0.0 { load * bytes * own + ends_ps(net, latency) } else { 0.0 };
-    let busiest = (0..loads.len()).max_by(|&a, &b| loads[a].total_cmp(&loads[b]).then(b.cmp(&a)));
-    let every = accelerators.div_ceil(MOST_TIMED).max(1) as usize;
-    let finish_ps = (0..accelerators).step_by(every).map(|to| {
-        let mut own: f64 = 0.0;
-        spread.add(to, sources(to), |link, _| own = own.max(loads[link as usize]));
-        ps(own)
-    });
-    let busiest_bytes = busiest.map_or(0.0, |link| loads[link] * bandwidths[link] * bytes);
-    let makespan_ps = ps(busiest.map_or(0.0, |link| loads[link]));
-    Ok(Fluid { finish_ps: finish_ps.collect(), makespan_ps, busiest_bytes })
 }
 
 /// Accelerator k sends `bytes` to accelerator `to[k]`, each to another.

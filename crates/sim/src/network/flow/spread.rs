@@ -1,4 +1,4 @@
-//! What flows to one accelerator put on each link, where they are split evenly at every node.
+//! What flows to one accelerator put on each link, where they are split at every node by the weights of the links ahead.
 
 use unisono_base::{interrupt::poll, narrow};
 use unisono_machine::network::{Header, Hop};
@@ -24,6 +24,8 @@ const END: u32 = u32::MAX;
 pub(super) struct Spread<'a> {
     net: &'a Interconnect,
     vcs: usize,
+    /// Of each link; flows are split evenly at first.
+    pub weights: Vec<f64>,
     /// Number and round of the state of each node and virtual channel.
     known: Vec<(u32, u32)>,
     round: u32,
@@ -42,7 +44,8 @@ impl<'a> Spread<'a> {
         let vcs = usize::from(net.routing.virtual_channels().max(1));
         let known = vec![(0, 0); net.plane.nodes() as usize * vcs];
         let (states, edges, ready, sources, hops) = Default::default();
-        Self { net, vcs, known, round: 0, states, edges, ready, sources, hops }
+        let weights = vec![1.0; net.plane.links().len()];
+        Self { net, vcs, weights, known, round: 0, states, edges, ready, sources, hops }
     }
 
     /// Follows a flow of 1 from each source; returns the latency of the longest way.
@@ -78,9 +81,11 @@ impl<'a> Spread<'a> {
         while let Some(at) = self.ready.pop() {
             poll();
             let State { share, latency_ps, first_edge, edges, .. } = self.states[at as usize];
-            let share = share / f64::from(edges.max(1));
-            for edge in first_edge..first_edge + edges {
-                let (link, behind) = self.edges[edge as usize];
+            let ahead = first_edge as usize..(first_edge + edges) as usize;
+            let all: f64 = self.edges[ahead.clone()].iter().map(|&(link, _)| self.weights[link as usize]).sum();
+            for edge in ahead {
+                let (link, behind) = self.edges[edge];
+                let share = share * self.weights[link as usize] / all;
                 load(link, share);
                 let latency_ps = latency_ps.saturating_add(self.net.timing.of(self.net.plane.link(link)).hop_ps);
                 longest = longest.max(latency_ps);

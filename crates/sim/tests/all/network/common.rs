@@ -31,6 +31,9 @@ pub const UNLIKE: &str = "name = 'graph'\naccelerators = 6\nedges = '''\n0 6 gbp
 /// One whose sources choose at random.
 pub const VALIANT: &str = "name = 'dragonfly'\np = 2\na = 4\nh = 2\ng = 5\nrouting = 'valiant'";
 
+/// One whose packets choose between the direct way and a random one.
+pub const ADAPTIVE: &str = "name = 'dragonfly'\np = 2\na = 4\nh = 2\ng = 5\nrouting = 'adaptive'";
+
 /// One plane of 400 Gb/s links, 80 ns a hop, packets of 1000 bytes (20 ns); no host overhead.
 pub fn network(topology: &str) -> Network {
     let text = format!(

@@ -5,8 +5,25 @@ use unisono_sim::network::{Interconnect, Options, flow, run};
 
 use crate::network::common::{TOPOLOGIES, UNLIKE, VALIANT, interconnect, traffic};
 
-/// The loads of an alltoall written straight down: every pair by itself.
-fn busiest(net: &unisono_sim::network::Interconnect) -> f64 {
+/// The busiest link of an alltoall written straight down: every pair by itself, first split evenly, then six times more by weights
+/// that fall with the root of the time for which a link is busy; the best of these splits.
+fn busiest(net: &Interconnect) -> f64 {
+    let mut weights = vec![1.0; net.plane.links().len()];
+    let rate = |link: usize| net.timing.links[0].ps_per_byte / net.timing.of(net.plane.links()[link]).ps_per_byte;
+    let mut best = (f64::INFINITY, 0.0);
+    for _ in 0..7 {
+        let loads = loads(net, &weights);
+        let busy = |link: usize| loads[link] / rate(link);
+        let busiest = (0..loads.len()).max_by(|&a, &b| busy(a).total_cmp(&busy(b))).unwrap();
+        if busy(busiest) < best.0 * (1.0 - 1e-9) {
+            best = (busy(busiest), loads[busiest]);
+        }
+        (0..loads.len()).filter(|&link| loads[link] > 0.0).for_each(|link| weights[link] /= busy(link).sqrt());
+    }
+    best.1
+}
+
+fn loads(net: &Interconnect, weights: &[f64]) -> Vec<f64> {
     let mut loads = vec![0.0; net.plane.links().len()];
     let ranks = net.plane.accelerators();
     for (from, to) in (0..ranks).flat_map(|a| (0..ranks).map(move |b| (a, b))).filter(|(a, b)| a != b) {
@@ -19,18 +36,16 @@ fn busiest(net: &unisono_sim::network::Interconnect) -> f64 {
                 }
                 let mut hops = Vec::new();
                 net.routing.hops(at, unisono_machine::network::Header { to, vc, way }, &mut hops);
+                let all: f64 = hops.iter().map(|hop| weights[hop.link as usize]).sum();
                 for hop in &hops {
-                    let part = share / hops.len() as f64;
+                    let part = share * weights[hop.link as usize] / all;
                     loads[hop.link as usize] += part;
                     open.push((net.plane.link(hop.link).to, hop.vc, part));
                 }
             }
         }
     }
-    // Bytes of the link that is busy longest.
-    let ps = |link: &usize| loads[*link] * net.timing.of(net.plane.links()[*link]).ps_per_byte;
-    let busiest = (0..loads.len()).max_by(|a, b| ps(a).total_cmp(&ps(b))).unwrap();
-    loads[busiest]
+    loads
 }
 
 #[test]
@@ -47,7 +62,9 @@ fn loads_are_those_of_all_pairs() {
 /// link.
 #[test]
 fn a_ring_has_its_load() {
-    let net = interconnect("name = 'torus'\ndims = [8]");
+    let mut net = interconnect("name = 'torus'\ndims = [8]");
+    // All messages at once.
+    net.send_machines = 8;
     let fluid = flow::alltoall(&net, 1000).unwrap();
     assert!((fluid.busiest_bytes - 8000.0).abs() < 1e-6);
     assert!((fluid.makespan_ps - (8.0 * 20_000.0 + 4.0 * 80_000.0)).abs() < 1.0, "{}", fluid.makespan_ps);
@@ -57,12 +74,12 @@ fn a_ring_has_its_load() {
 #[test]
 fn packets_take_about_the_time_of_flows() {
     for &topology in TOPOLOGIES {
-        let net = interconnect(topology);
+        let mut net = interconnect(topology);
         let ranks = net.plane.accelerators();
         let bytes = 100_000;
-        // All messages at once, as flows are; in the order of shifts few links are in use at a time on so small a network.
-        let options = Options { send_machines: Some(ranks), ..Options::default() };
-        let packets = run(&pattern::linear_alltoall(ranks, bytes).unwrap(), &net, &options).unwrap();
+        // All messages at once.
+        net.send_machines = ranks;
+        let packets = run(&pattern::linear_alltoall(ranks, bytes).unwrap(), &net, &Options::default()).unwrap();
         let flows = flow::alltoall(&net, bytes).unwrap().makespan_ps;
         let ratio = packets.hosts.makespan as f64 / flows;
         // Flows count the latency of the longest way. Credits beat an even split where a board is its own neighbor: both ways
@@ -74,6 +91,42 @@ fn packets_take_about_the_time_of_flows() {
         }
         assert!((least..1.05).contains(&ratio), "{topology}: {ratio}");
     }
+}
+
+/// In the order of shifts, on every family at a size at which the order matters: 64 to 256 accelerators with four machines. Where
+/// messages pass many accelerators, these get out of step: nodes with few packets to pass on run ahead.
+#[test]
+fn packets_in_order_take_the_time_of_flows() {
+    let mut beyond = Vec::new();
+    for topology in [
+        "name = 'boxes'\nboxes = 8\naccelerators = 8\ninside = \"0 8\\n1 8\\n2 8\\n3 8\\n4 8\\n5 8\\n6 8\\n7 8\"\nuplinks = \"8 0\\n8 1\\n8 2\\n8 3\"",
+        "name = 'dragonfly'\np = 4\na = 8\nh = 4\ng = 4",
+        "name = 'dragonfly'\np = 4\na = 8\nh = 4\ng = 8\nrouting = 'valiant'",
+        "name = 'fattree'\naccelerators = 128\nlevels = 2\ndown = 16\nup = 16",
+        "name = 'fattree'\naccelerators = 128\nlevels = 2\ndown = 16\nup = 8",
+        "name = 'hxmesh'\nboard = [1, 1]\nboards = [12, 12]",
+        "name = 'hxmesh'\nboard = [2, 2]\nboards = [6, 6]",
+        "name = 'hxmesh'\nboard = [4, 4]\nboards = [4, 4]",
+        "name = 'hypercube'\ndimensions = 7",
+        "name = 'hyperx'\ndims = [8, 8]\nterminals = 2",
+        "name = 'mesh'\ndims = [12, 12]",
+        "name = 'torus'\ndims = [16, 16]",
+    ] {
+        let mut net = interconnect(topology);
+        let ranks = net.plane.accelerators();
+        let bytes = 32_768;
+        // Flows have buffers without bounds; these hold all that a link brings.
+        net.timing.places = 1 << 20;
+        let packets = run(&pattern::linear_alltoall(ranks, bytes).unwrap(), &net, &Options::default()).unwrap();
+        let ratio = packets.hosts.makespan as f64 / flow::alltoall(&net, bytes).unwrap().makespan_ps;
+        let passes_many =
+            ["hypercube", "mesh", "torus"].iter().any(|name| topology.starts_with(&format!("name = '{name}'")));
+        let accepted = if passes_many { 0.84..1.22 } else { 0.9..1.1 };
+        if !accepted.contains(&ratio) {
+            beyond.push((topology, ratio));
+        }
+    }
+    assert_eq!(beyond, []);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use unisono_machine::network::{
 };
 use unisono_sim::network::{Interconnect, Options, SimError, run};
 
-use crate::network::common::{TOPOLOGIES, VALIANT, interconnect, traffic};
+use crate::network::common::{ADAPTIVE, TOPOLOGIES, VALIANT, interconnect, traffic};
 
 #[test]
 fn every_family_is_stressed() {
@@ -23,7 +23,7 @@ fn random_traffic(ranks: u32, each: u32, seed: u64) -> Vec<(u32, u32, u64)> {
 
 #[test]
 fn no_routing_deadlocks_with_tiny_buffers() {
-    for topology in TOPOLOGIES.iter().chain([&VALIANT]) {
+    for topology in TOPOLOGIES.iter().chain([&VALIANT, &ADAPTIVE]) {
         for places in [1, 2] {
             let mut net = interconnect(topology);
             net.timing.places = places;
@@ -44,7 +44,7 @@ fn no_routing_deadlocks_with_tiny_buffers() {
 /// No link carries more than its bandwidth, and no packet is taken off before it has come.
 #[test]
 fn links_carry_what_they_can() {
-    for topology in TOPOLOGIES.iter().chain([&VALIANT]) {
+    for topology in TOPOLOGIES.iter().chain([&VALIANT, &ADAPTIVE]) {
         let net = interconnect(topology);
         let ranks = net.plane.accelerators();
         let messages: Vec<_> =
@@ -132,6 +132,21 @@ impl Routing for Nowhere {
     }
 
     fn hops(&self, _at: u32, _header: Header, _hops: &mut Vec<Hop>) {}
+}
+
+/// Every accelerator of a group sends to the next group, over two cables for eight accelerators. Three other groups take a part of it;
+/// of an alltoall, which loads all cables alike, little goes around.
+#[test]
+fn adaptive_routing_goes_around_where_ways_are_crowded() {
+    let end = |routing: &str, messages: &[(u32, u32, u64)]| {
+        let net = interconnect(&ADAPTIVE.replace("adaptive", routing));
+        run(&traffic(40, messages), &net, &Options::default()).unwrap().hosts.makespan as f64
+    };
+    let next: Vec<_> = (0..40).map(|from| (from, (from + 8) % 40, 200_000)).collect();
+    assert!(end("minimal", &next) > 1.5 * end("adaptive", &next));
+    let all: Vec<_> = (1..40).flat_map(|k| (0..40).map(move |from| (from, (from + k) % 40, 10_000))).collect();
+    assert!(end("adaptive", &all) < 1.2 * end("minimal", &all));
+    assert!(end("adaptive", &all) < end("valiant", &all));
 }
 
 #[test]

@@ -2,6 +2,8 @@
 //!
 //! No cycle: in the group of the source and on the cable out of it a packet is on channel 0, in the next group and on the
 //! cable out of that on channel 1, and in its last group on the last channel; on one channel local comes before global.
+//! Adaptive: on channel 0 a packet comes to its first router, where it chooses. Direct ways have the channels 1 in the first group and 2 in
+//! the last one, ways by another group 3, 4 and 5.
 
 use std::ops::Range;
 
@@ -47,7 +49,7 @@ impl ByGroups {
     fn between(&self, from: u32, to: u32) -> Option<(u32, u32, u32)> {
         let (from, to) = (self.group(from), self.group(to));
         let others = self.fly.g.saturating_sub(2);
-        (self.fly.routing == Way::Valiant && from != to && others > 0).then_some((from.min(to), from.max(to), others))
+        (self.fly.routing != Way::Minimal && from != to && others > 0).then_some((from.min(to), from.max(to), others))
     }
 
     /// The n-th group but those two, as a way: groups count from 1, for 0 is the direct one.
@@ -62,6 +64,7 @@ impl Routing for ByGroups {
         match self.fly.routing {
             Way::Minimal => "minimal",
             Way::Valiant => "Valiant",
+            Way::Adaptive => "adaptive",
         }
     }
 
@@ -69,6 +72,7 @@ impl Routing for ByGroups {
         match self.fly.routing {
             Way::Minimal => 2,
             Way::Valiant => 3,
+            Way::Adaptive => 6,
         }
     }
 
@@ -93,6 +97,38 @@ impl Routing for ByGroups {
             hops.push(Hop { link: at, vc: 0 });
             return;
         }
+        if self.fly.routing != Way::Adaptive {
+            self.towards(at, header, [0, 1, self.virtual_channels() - 1], hops);
+            return;
+        }
+        // A packet that came on channel 0 is at its first router.
+        if header.vc <= LAST_DIRECT {
+            self.towards(at, Header { way: 0, ..header }, [FIRST_DIRECT, FIRST_DIRECT, LAST_DIRECT], hops);
+        }
+        let is_free = header.vc == 0 && header.way > 0;
+        if is_free || header.vc > LAST_DIRECT {
+            self.towards(at, header, BY_ANOTHER, hops);
+        }
+    }
+
+    fn has_detours(&self) -> bool {
+        self.fly.routing == Way::Adaptive
+    }
+
+    fn detour(&self, header: Header, hop: Hop) -> u32 {
+        1 + u32::from(self.has_detours() && header.vc == 0 && hop.vc == BY_ANOTHER[0])
+    }
+}
+
+/// Virtual channels of adaptive routing.
+const FIRST_DIRECT: u8 = 1;
+const LAST_DIRECT: u8 = 2;
+const BY_ANOTHER: [u8; 3] = [3, 4, 5];
+
+impl ByGroups {
+    /// The hops of a router by a way: its channels in the first group, in the one between and in the last one.
+    fn towards(&self, at: u32, header: Header, channels: [u8; 3], hops: &mut Vec<Hop>) {
+        let n = self.plane.accelerators();
         let (group, here) = self.place[(at - n) as usize];
         let home = self.home[header.to as usize];
         let (end, there) = self.place[home as usize];
@@ -101,13 +137,13 @@ impl Routing for ByGroups {
             if here == there {
                 push(header.to - home * self.fly.p, 0);
             } else {
-                push(self.fly.local(here, there), self.virtual_channels() - 1);
+                push(self.fly.local(here, there), channels[2]);
             }
             return;
         }
         let by = header.way.checked_sub(1).filter(|&by| by != group);
         let next = by.unwrap_or(end);
-        let vc = u8::from(header.way > 0 && by.is_none());
+        let vc = channels[usize::from(header.way > 0 && by.is_none())];
         let follows = if next > group { next - group } else { next + self.fly.g - group } as usize - 1;
         let own = &self.own[follows][here as usize];
         if own.is_empty() {

@@ -123,7 +123,7 @@ impl MinimalAdaptive {
         let leaf = u32::from(to.board) / d.boards_a_leaf();
         match part {
             Part::Leaf { index, down } if u32::from(index) != leaf => {
-                (u32::from(down)..u32::from(down) + DOWN).for_each(push);
+                (u32::from(down)..u32::from(down) + d.up).for_each(push);
             }
             Part::Leaf { .. } => {
                 let edge = 2 * (u32::from(to.board) - leaf * d.boards_a_leaf());

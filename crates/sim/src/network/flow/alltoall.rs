@@ -1,0 +1,255 @@
+//! An alltoall by flows: every accelerator sends a block to every other, message k of accelerator r to (r + k) mod N.
+//!
+//! **Order.** Accelerators send their messages in the order of k, so all of them load the links to the same neighbors at the same time, and
+//! a link idles until the messages that need it have their turn. The shifts k are cut into windows of consecutive ones. The load
+//! of each window on each link is added up over all pairs. Buffers have no bounds, so an accelerator sends a window as fast as
+//! its own links take it, and a link works from the time of a window on without pause on what is sent in that window and later:
+//! it is done at the maximum, over windows w, of begin(w) + load(w) + load(w + 1) + ... (Lindley, "The theory of queues with a
+//! single server", 1952).
+//!
+//! **Own links.** On a grid an accelerator's links also carry what it passes on. The queues of a link take turns, so its own
+//! messages get at least their turn: a window takes the load of its own messages and of what waits for the link already, or of its own messages by
+//! their part of the turns if that is less. The next window waits for the slowest of its links, because few messages are under way at a time; a window has no fewer
+//! shifts than an accelerator has machines that send.
+//!
+//! **Choice.** Where a routing has several hops, packets take the link with the fewest packets before it. Flows are split evenly, and then
+//! again by weights that fall where a link is busy, so that links with a choice between them are evenly busy, as long as that helps the
+//! busiest link.
+
+use rustc_hash::FxHashMap;
+use unisono_base::{
+    interrupt::poll,
+    limits::{self, OverLimit},
+    mix, narrow,
+};
+use unisono_machine::network::{Header, Hop};
+
+use super::{Fluid, STEPS, bandwidths, ends_ps, spread::Spread, table_bytes};
+use crate::network::Interconnect;
+
+/// Destinations whose own times are looked at; all of a small network.
+const MOST_TIMED: u32 = 1024;
+/// Windows of shifts; of networks with more than [`MOST_TIMED`] accelerators fewer.
+const WINDOWS: u32 = 64;
+const FEW_WINDOWS: u32 = 32;
+/// Times that flows are split again by the load of links.
+const SPLITS: u32 = 6;
+const FEW_SPLITS: u32 = 2;
+/// Accelerators whose own links are looked at, and random ways from each of them and to each.
+const MOST_SAMPLED: u32 = 256;
+const WALKS: u32 = 64;
+/// Stands for the interface of an accelerator among the inputs of its links.
+const OWN: u32 = u32::MAX;
+
+/// Every accelerator sends `bytes` to every other.
+///
+/// # Errors
+/// The loads are over a limit.
+pub fn alltoall(net: &Interconnect, bytes: u64) -> Result<Fluid, OverLimit> {
+    let all = net.plane.accelerators();
+    let is_small = all <= MOST_TIMED;
+    // An accelerator sends as many messages at a time as it has machines.
+    let fewest = all.saturating_sub(1).div_ceil(net.send_machines.max(1));
+    let windows = if is_small { WINDOWS } else { FEW_WINDOWS }.min(fewest).max(1);
+    let splits = if is_small { SPLITS } else { FEW_SPLITS };
+    admit(net, windows, splits)?;
+    let mut spread = Spread::new(net);
+    let bandwidths = bandwidths(net);
+    let latency = weigh(net, &mut spread, &bandwidths, splits);
+    let loads = Loads::new(net, &mut spread, &bandwidths, windows);
+    let begins = begins(net, &spread, &loads, &bandwidths);
+    let ends: Vec<f64> = (0..bandwidths.len()).map(|link| loads.end(link, &begins)).collect();
+    let bytes = bytes.div_ceil(u64::from(net.planes)) as f64;
+    // A link of the machine's own bandwidth takes 1 for a message.
+    let message_ps = bytes * net.timing.links[0].ps_per_byte;
+    let ps = |end: f64| if end > 0.0 { end * message_ps + ends_ps(net, latency) } else { 0.0 };
+    let every = all.div_ceil(MOST_TIMED).max(1) as usize;
+    let finish_ps = (0..all).step_by(every).map(|to| {
+        let mut own: f64 = 0.0;
+        spread.add(to, others(to, all), |link, _| own = own.max(ends[link as usize]));
+        ps(own)
+    });
+    let busiest = (0..ends.len()).map(|link| (loads.of(link), link)).max_by(|a, b| a.0.total_cmp(&b.0));
+    Ok(Fluid {
+        finish_ps: finish_ps.collect(),
+        makespan_ps: ps(ends.iter().copied().fold(0.0, f64::max)),
+        busiest_bytes: busiest.map_or(0.0, |(load, link)| load * bandwidths[link] * bytes),
+    })
+}
+
+fn others(to: u32, all: u32) -> impl Iterator<Item = u32> {
+    (0..all).filter(move |&from| from != to)
+}
+
+fn admit(net: &Interconnect, windows: u32, splits: u32) -> Result<(), OverLimit> {
+    const WHAT: &str = "an alltoall by flows";
+    let accelerators = net.plane.accelerators();
+    let (all, passes) = (u128::from(accelerators), u128::from(splits) + 2);
+    let tables = table_bytes(net) + 8 * u128::from(windows) * net.plane.links().len() as u128;
+    limits::admit(WHAT, tables, STEPS * passes * all * all)?;
+    if accelerators > 1 {
+        // One end stands for all.
+        let ways = net.routing.choices(accelerators - 1, 0).len() as u128;
+        let (mut shares, mut spread) = (0, Spread::new(net));
+        spread.add(0, 1..accelerators, |_, _| shares += 1);
+        // And one window for all.
+        let mut of_window = 0;
+        spread.add(0, (0..accelerators.div_ceil(windows)).map(|k| 1 + k % (accelerators - 1)), |_, _| of_window += 1);
+        let steps = passes * (ways * all + shares) + u128::from(windows) * of_window + ways * all;
+        limits::admit(WHAT, tables + 24 * ways * all, STEPS * all * steps)?;
+    }
+    Ok(())
+}
+
+/// Gives links weights by which links with a choice between them are evenly busy, those of all splits with which the busiest link has
+/// the least to do; returns the latency of the longest way.
+fn weigh(net: &Interconnect, spread: &mut Spread, bandwidths: &[f64], splits: u32) -> u64 {
+    let all = net.plane.accelerators();
+    let (mut latency, mut least, mut best) = (0, f64::INFINITY, Vec::new());
+    for _ in 0..=splits {
+        let mut busy = vec![0.0; bandwidths.len()];
+        for to in 0..all {
+            latency = latency.max(spread.add(to, others(to, all), |link, share| busy[link as usize] += share));
+        }
+        busy.iter_mut().zip(bandwidths).for_each(|(load, bandwidth)| *load /= bandwidth);
+        let most = busy.iter().copied().fold(0.0, f64::max);
+        // What is less by the error of real numbers is no better.
+        if most < least * (1.0 - 1e-9) {
+            least = most;
+            best.clone_from(&spread.weights);
+        }
+        let weights = spread.weights.iter_mut().zip(busy);
+        weights.filter(|(_, busy)| *busy > 0.0).for_each(|(weight, busy)| *weight /= busy.sqrt());
+    }
+    if !best.is_empty() {
+        spread.weights = best;
+    }
+    latency
+}
+
+/// The time that each window keeps each link busy, as messages over a link of the machine's own bandwidth.
+struct Loads {
+    /// The first shift of each window, and one past the last.
+    first: Vec<u32>,
+    of_window: Vec<Vec<f64>>,
+}
+
+impl Loads {
+    fn new(net: &Interconnect, spread: &mut Spread, bandwidths: &[f64], windows: u32) -> Self {
+        let all = net.plane.accelerators();
+        let shifts = u64::from(all.saturating_sub(1));
+        let first: Vec<u32> =
+            (0..=windows).map(|w| 1 + narrow::<u32>(shifts * u64::from(w) / u64::from(windows))).collect();
+        let mut of_window = vec![vec![0.0; bandwidths.len()]; windows as usize];
+        for to in 0..all {
+            for (loads, shifts) in of_window.iter_mut().zip(first.windows(2)) {
+                let from = (shifts[0]..shifts[1]).map(|k| if to >= k { to - k } else { to + all - k });
+                spread.add(to, from, |link, share| loads[link as usize] += share);
+            }
+        }
+        let each = of_window.iter_mut().flat_map(|loads| loads.iter_mut().zip(bandwidths));
+        each.for_each(|(load, bandwidth)| *load /= bandwidth);
+        Self { first, of_window }
+    }
+
+    /// The time of all windows.
+    fn of(&self, link: usize) -> f64 {
+        self.of_window.iter().map(|loads| loads[link]).sum()
+    }
+
+    /// When a link is done, if windows begin at these times.
+    fn end(&self, link: usize, begins: &[f64]) -> f64 {
+        let (mut end, mut later): (f64, f64) = (0.0, 0.0);
+        for (loads, begin) in self.of_window.iter().zip(begins).rev() {
+            later += loads[link];
+            if loads[link] > 0.0 {
+                end = end.max(begin + later);
+            }
+        }
+        end
+    }
+}
+
+/// When accelerators begin with each window, on the average of the slower half of a sample of them.
+fn begins(net: &Interconnect, spread: &Spread, loads: &Loads, bandwidths: &[f64]) -> Vec<f64> {
+    let all = net.plane.accelerators();
+    let sampled: Vec<u32> = (0..all).step_by(all.div_ceil(MOST_SAMPLED).max(1) as usize).collect();
+    let turns = turns(net, &sampled);
+    let mut own: FxHashMap<u32, f64> = FxHashMap::default();
+    // What waits for each link of a sampled accelerator when it begins with a window.
+    let mut queued: FxHashMap<u32, f64> = FxHashMap::default();
+    let (mut hops, mut taken, mut begin) = (Vec::new(), Vec::new(), 0.0);
+    let mut begins = Vec::with_capacity(loads.of_window.len());
+    for (window, shifts) in loads.of_window.iter().zip(loads.first.windows(2)) {
+        begins.push(begin);
+        taken.clear();
+        for &from in &sampled {
+            own.clear();
+            for k in shifts[0]..shifts[1] {
+                poll();
+                let to = narrow((u64::from(from) + u64::from(k)) % u64::from(all));
+                let choices = net.routing.choices(from, to);
+                let part = 1.0 / choices.len() as f64;
+                for way in choices {
+                    hops.clear();
+                    net.routing.hops(from, Header { to, vc: 0, way }, &mut hops);
+                    let weight = |hop: &Hop| spread.weights[hop.link as usize];
+                    let weights: f64 = hops.iter().map(weight).sum();
+                    hops.iter().for_each(|hop| *own.entry(hop.link).or_default() += part * weight(hop) / weights);
+                }
+            }
+            let slowest = own.iter().map(|(link, &messages)| {
+                let alone = messages / bandwidths[*link as usize];
+                let turns = turns.get(link).copied().unwrap_or(1.0);
+                (alone + queued.get(link).copied().unwrap_or(0.0)).min(alone * turns)
+            });
+            let slowest = slowest.fold(0.0, f64::max);
+            for link in net.plane.leaving(from) {
+                let work = queued.entry(link).or_default();
+                *work = (*work + window[link as usize] - slowest).max(0.0);
+            }
+            taken.push(slowest);
+        }
+        // The slower half is what links wait for.
+        taken.sort_unstable_by(|a: &f64, b| b.total_cmp(a));
+        let half = &taken[..taken.len().div_ceil(2)];
+        begin += half.iter().sum::<f64>() / half.len() as f64;
+    }
+    begins
+}
+
+/// Of the links of accelerators, the turns until a message of their own has its turn: virtual channels take turns, and the inputs
+/// of one do. Random ways tell which of them carry anything.
+fn turns(net: &Interconnect, sampled: &[u32]) -> FxHashMap<u32, f64> {
+    let all = net.plane.accelerators();
+    // The inputs of the first virtual channel of each link, and all of its virtual channels.
+    let mut met: FxHashMap<u32, (Vec<u32>, u64)> = FxHashMap::default();
+    let mut hops = Vec::new();
+    for walk in 0..u64::from(WALKS) * u64::from(all) {
+        poll();
+        let random = mix(walk);
+        let from = narrow::<u32>(walk % u64::from(all));
+        let to = narrow::<u32>((random >> 32) % u64::from(all));
+        let (mut at, mut vc, mut input) = (from, 0, OWN);
+        let way = if from == to { 0 } else { net.routing.choose(from, to, mix(random)) };
+        while at != to {
+            hops.clear();
+            net.routing.hops(at, Header { to, vc, way }, &mut hops);
+            let Some(&hop) = hops.get(narrow::<usize>(mix(random ^ u64::from(at)) % hops.len().max(1) as u64)) else {
+                break;
+            };
+            if at < all && sampled.binary_search(&at).is_ok() {
+                let (inputs, vcs) = met.entry(hop.link).or_default();
+                *vcs |= 1 << (hop.vc & 63);
+                if hop.vc == 0 && !inputs.contains(&input) {
+                    inputs.push(input);
+                }
+            }
+            (at, vc, input) = (net.plane.link(hop.link).to, hop.vc, hop.link);
+        }
+    }
+    let turns = |(link, (inputs, vcs)): (u32, (Vec<u32>, u64))| {
+        (link, f64::from(vcs.count_ones().max(1)) * inputs.len().max(1) as f64)
+    };
+    met.into_iter().map(turns).collect()
+}
