@@ -29,7 +29,7 @@ fn tapered_lines_are_connected_and_billed_as_wired() {
     let full = "name = 'hxmesh'\nboard = [2, 2]\nboards = [1, 33]\n";
     let tapered = format!("{full}up = [32, 8]\n");
     oracle::holds(&tapered);
-    let [full, tapered] = [full, &tapered].map(|text| oracle::topology(text));
+    let [full, tapered] = [full, &tapered].map(oracle::topology);
     // Both rows have a tree of leaves; 24 cables above them instead of 96 need one switch on top instead of two.
     assert_eq!(full.bill().aoc - tapered.bill().aoc, 2 * (96 - 24));
     assert_eq!(full.bill().switches - tapered.bill().switches, 2);
