@@ -206,6 +206,15 @@ fn read_tail(file: &mut File, tail: Tail<'_>, origin: &str) -> Result<(), FileEr
             once("route", Some(stream), number)?;
         }
     }
+    if let (Some(Placement::Switches(placement)), Some(&line)) = (&file.placement, first.get(&("placement", None))) {
+        let streams = file.schedule.stream_count();
+        if placement.channels.is_empty() && streams > 0 {
+            let message = format!(
+                "the placement has no line 'channels', with an identifier and a channel for each of {streams} streams"
+            );
+            return Err(named(ParseError { line, message }));
+        }
+    }
     if let Some((line, toml)) = toml {
         file.machine = Some(Machine::from_toml(&toml, &format!("{origin}, machine at line {line}"))?);
     }
