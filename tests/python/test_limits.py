@@ -369,7 +369,8 @@ LONG = {
     "allocation": ["allocate", "--machine", "hx2mesh-large", "--samples", "400000"],
     "wafer": ["simulate", "allreduce", "--machine", "wse2", "--shape", "256x256", "--elements", "4096"]
     + ["--noop-probability", "0.1"],
-    "ranks": ["simulate", "alltoall", "--machine", "archer", "--ranks", "1024", "--elements", "64"],
+    "ranks": ["simulate", "alltoall", "--machine", "archer", "--ranks", "4096", "--elements", "64"]
+    + ["--algorithm", "linear"],
     "sweep": ["sweep", "allreduce", "--machine", "wse2", "--shapes", "512x512", "--elements", "1..4000"],
     "plan": ["plan", "reduce", "--machine", "wse2", "--shape", "757x996", "--elements", "64"],
     "k-d trees": ["plan", "reduce", "--machine", "wse2", "--shape", "757x996", "--elements", "9999"]
