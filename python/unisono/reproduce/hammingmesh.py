@@ -15,17 +15,8 @@ __all__ = ["check", "draw"]
 
 Listed = dict[str, Any]
 
-#: The rows of Table 2, as presets are named.
-TOPOLOGIES = (
-    "fattree",
-    "fattree-tapered50",
-    "fattree-tapered75",
-    "dragonfly",
-    "hyperx2d",
-    "hx2mesh",
-    "hx4mesh",
-    "torus2d",
-)
+#: The rows of Table 2.
+TOPOLOGIES = hammingmesh_training.CLUSTERS
 SIZES = ("small", "large")
 #: The 4x4 boards of 2x2 that stand for the structure in the paper's figure.
 _STRUCTURE = """

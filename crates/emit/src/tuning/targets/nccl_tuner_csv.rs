@@ -70,10 +70,17 @@ fn settings(params: &[(String, String)], _: u32) -> Result<Settings, String> {
     Ok(found)
 }
 
-/// Switches of NVLink that sum know one protocol; NCCL chooses trees and chunks by itself.
 fn in_switches(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
+    by_switches(params, |own| settings(own, ranks))
+}
+
+/// Switches of NVLink that sum know one protocol; NCCL chooses trees and chunks by itself.
+pub(super) fn by_switches(
+    params: &[(String, String)],
+    settings: impl FnOnce(&[(String, String)]) -> Result<Settings, String>,
+) -> Result<Settings, String> {
     let own = |name: &str| !matches!(name, "embeddings" | "chunks");
-    let found = settings(&params.iter().filter(|(name, _)| own(name)).cloned().collect::<Vec<_>>(), ranks)?;
+    let found = settings(&params.iter().filter(|(name, _)| own(name)).cloned().collect::<Vec<_>>())?;
     match found.iter().find(|(key, value)| *key == "protocol" && value != "simple") {
         Some((_, protocol)) => Err(format!("NCCL has nvls with protocol simple, and not with {protocol}")),
         None => Ok(found),
@@ -81,7 +88,7 @@ fn in_switches(params: &[(String, String)], ranks: u32) -> Result<Settings, Stri
 }
 
 /// A line names the number of nodes: so many ranks on each.
-fn whole_nodes(ranks: u32, per_node: u32) -> bool {
+pub(super) fn whole_nodes(ranks: u32, per_node: u32) -> bool {
     ranks.is_multiple_of(per_node)
 }
 

@@ -17,7 +17,7 @@
 
 use unisono_collective::{DecisionTable, Kind};
 
-use super::nccl_tuner_csv::{COLLECTIVES, MOST_CHANNELS, PROTOCOLS};
+use super::nccl_tuner_csv::{COLLECTIVES, MOST_CHANNELS, PROTOCOLS, by_switches, whole_nodes};
 use crate::tuning::{
     Export, LibraryTable, Tuning, Unsaid,
     region::{Counterpart, Settings, View, any_operator},
@@ -60,19 +60,8 @@ fn settings(params: &[(String, String)], _: u32) -> Result<Settings, String> {
     Ok(found)
 }
 
-/// Switches of NVLink that add know one protocol; NCCL chooses trees and chunks by itself.
 fn in_switches(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
-    let own = |name: &str| !matches!(name, "embeddings" | "chunks");
-    let found = settings(&params.iter().filter(|(name, _)| own(name)).cloned().collect::<Vec<_>>(), ranks)?;
-    match found.iter().find(|(key, value)| *key == "protocol" && value != "simple") {
-        Some((_, protocol)) => Err(format!("NCCL has nvls with protocol simple, and not with {protocol}")),
-        None => Ok(found),
-    }
-}
-
-/// A rule names nodes and the ranks of a node.
-fn whole_nodes(ranks: u32, per_node: u32) -> bool {
-    ranks.is_multiple_of(per_node)
+    by_switches(params, |own| settings(own, ranks))
 }
 
 /// The numbers of ranks that fill whole nodes, largest first.
