@@ -66,10 +66,8 @@ impl RankAlgorithm for Rabenseifner {
     fn rounds(&self, case: &Case, _: &Params) -> Option<Vec<Round>> {
         let c = case.collective;
         let fold = Fold::new(c.ranks);
-        let (blocks, whole) = (Blocks::new(c.elements, fold.whole), case.bytes(c.elements));
-        let round = |k: u32| Round::new(1, case.bytes(blocks.span(0, fold.whole >> k).len));
-        let halving = (1..=fold.stages()).map(|k| round(k).reducing(round(k).bytes));
-        let doubling = (1..=fold.stages()).rev().map(round);
-        Some(fold.rounds(Round::new(1, whole).reducing(whole), halving.chain(doubling), [Round::new(1, whole)]))
+        let (up, halving) = fold.halving(case);
+        let doubling: Vec<Round> = halving.iter().rev().map(|round| Round::new(1, round.bytes)).collect();
+        Some(fold.rounds(up, halving.into_iter().chain(doubling), [Round::new(1, up.bytes)]))
     }
 }

@@ -68,12 +68,10 @@ impl RankAlgorithm for ReduceScatterGather {
     fn rounds(&self, case: &Case, _: &Params) -> Option<Vec<Round>> {
         let c = case.collective;
         let fold = Fold::new(c.ranks);
-        let (blocks, whole) = (Blocks::new(c.elements, fold.whole), case.bytes(c.elements));
-        let round = |k: u32| Round::new(1, case.bytes(blocks.span(0, fold.whole >> k).len));
-        let halving = (1..=fold.stages()).map(|k| round(k).reducing(round(k).bytes));
+        let (blocks, (up, halving)) = (Blocks::new(c.elements, fold.whole), fold.halving(case));
         // Nobody sends blocks without elements.
         let gathered = |k: u32| Round::new(1, case.bytes(blocks.span(fold.whole >> k, 2 * (fold.whole >> k)).len));
         let gathering = (1..=fold.stages()).rev().map(gathered).filter(|round| round.bytes > 0);
-        Some(fold.rounds(Round::new(1, whole).reducing(whole), halving.chain(gathering), []))
+        Some(fold.rounds(up, halving.into_iter().chain(gathering), []))
     }
 }

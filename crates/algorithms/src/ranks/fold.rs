@@ -6,6 +6,9 @@
 use unisono_base::NodeId;
 use unisono_lower::Round;
 
+use super::Blocks;
+use crate::Case;
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fold {
     /// 2^m: virtual ranks.
@@ -65,6 +68,14 @@ impl Fold {
             rounds.extend(down);
         }
         rounds
+    }
+
+    /// The round that folds pairs of whole vectors, and those in which virtual ranks halve them to a block each.
+    pub fn halving(&self, case: &Case) -> (Round, Vec<Round>) {
+        let (blocks, whole) = (Blocks::new(case.collective.elements, self.whole), case.bytes(case.collective.elements));
+        let sum = |bytes: u64| Round::new(1, bytes).reducing(bytes);
+        let half = |k: u32| sum(case.bytes(blocks.span(0, self.whole >> k).len));
+        (sum(whole), (1..=self.stages()).map(half).collect())
     }
 
     /// All virtual ranks as ranks.
