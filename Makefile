@@ -10,6 +10,8 @@ BIN := $(VENV)/bin
 # Every tool below works on this checkout's environment, whatever the caller has activated.
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 unexport CONDA_PREFIX PYTHONPATH PYTHONHOME
+# The tests start Python thousands of times: each start would compile every module that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 # What maturin sets for itself; the same for cargo, so that both share one build of the Python bindings. The description
 # of the interpreter is the one that maturin wrote for its first build.
 export PYO3_BUILD_EXTENSION_MODULE := 1
