@@ -189,14 +189,46 @@ def test_boxes_have_port_channels_between_them(tmp_path: Path) -> None:
     assert (ran.code, "4 GPUs do not fill boxes of 3; use a number that divides 4" in ran.err) == (1, True)
 
 
+def test_thread_blocks_share_the_work_of_a_gpu(tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    words = ("allreduce", "--machine", "archer", "--ranks", "4", "--bytes", "1MiB", "--format", "mscclpp")
+
+    def shares() -> set[tuple[int, int]]:
+        blocks = [block for gpu in json.loads(file.read_text())["gpus"] for block in gpu["threadblocks"]]
+        moves = [op for block in blocks for op in block["ops"] if op["name"] == "put"]
+        assert moves
+        groups = [op.get("tbg_info", {"tb_id": 0, "tbg_size": 1}) for op in moves]
+        return {(group["tb_id"], group["tbg_size"]) for group in groups}
+
+    for algorithm, by_default in {"ring": 8, "rabenseifner": 8, "recursive-doubling": 16}.items():
+        for options, count in (((), by_default), (("--thread-blocks", "3"), 3)):
+            call("emit", *words, "--algorithm", algorithm, *options, "-o", str(file))
+            assert shares() == {(n, count) for n in range(count)}, algorithm
+            found = json_of("verify", str(file), "--bytes", "1MiB")
+            assert (found["complete"], found["race_free"], found["diagnostics"]) == (True, True, [])
+            # A thread block puts the share of another one.
+            plan = json.loads(file.read_text())
+            moved = next(op for op in plan["gpus"][0]["threadblocks"][0]["ops"] if op["name"] == "put")
+            moved["tbg_info"]["tb_id"] = 1
+            file.write_text(json.dumps(plan))
+            ran = call("verify", str(file), "--bytes", "1MiB", "--json")
+            assert ran.code == 1 and ran.json["diagnostics"]
+
+
 @pytest.mark.parametrize("collective", ["allreduce", "broadcast", "reduce"])
 def test_switches_that_reduce_are_asked_by_one_gpu(collective: str, tmp_path: Path) -> None:
     file = tmp_path / "plan.json"
     words = (collective, "--machine", "dgx-h100", "--bytes", "1MiB", "--algorithm", "in-network", "--param", "chunks=4")
     call("emit", *words, "--format", "mscclpp", "-o", str(file))
     blocks = [block for gpu in json.loads(file.read_text())["gpus"] for block in gpu["threadblocks"]]
-    names = [op["name"] for block in blocks for op in block["ops"]]
-    assert names.count("gstore" if collective == "broadcast" else "glres") == 4
+    asked = [
+        op["tbg_info"]
+        for block in blocks
+        for op in block["ops"]
+        if op["name"] == ("gstore" if collective == "broadcast" else "glres")
+    ]
+    # Chunks of 256 KiB are shared by eight thread blocks.
+    assert sorted((share["tb_id"], share["tbg_size"]) for share in asked) == sorted([(n, 8) for n in range(8)] * 4)
     found = json_of("verify", str(file), "--bytes", "1MiB")
     assert (found["complete"], found["race_free"], found["diagnostics"]) == (True, True, [])
     ran = call("plan", collective, "--machine", "dgx-h100", "--bytes", "1MiB", "--for", "mscclpp")

@@ -42,6 +42,7 @@ VALUES: Mapping[str, tuple[str, ...]] = {
     "--trust-relaxed": ("--trust-relaxed",),
     "--in-place": ("--in-place",),
     "--gpus-per-box": ("--gpus-per-box", "2"),
+    "--thread-blocks": ("--thread-blocks", "2"),
     "--sim": ("--sim", "endpoint"),
     "--queue-depth": ("--queue-depth", "2"),
     "--noop-probability": ("--noop-probability", "0.5"),

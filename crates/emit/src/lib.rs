@@ -63,6 +63,8 @@ pub struct Choices {
     pub in_place: Option<bool>,
     /// GPUs of a box, between which memory is shared.
     pub gpus_per_box: Option<u32>,
+    /// Thread blocks that share the work of a GPU.
+    pub thread_blocks: Option<u32>,
 }
 
 /// One output format.

@@ -13,20 +13,21 @@ use crate::{
 
 /// Files by relative path, for a proved schedule; a target that cannot express it raises `NotExpressibleError`.
 #[pyfunction]
-#[pyo3(signature = (schedule, target, in_place = None, gpus_per_box = None))]
+#[pyo3(signature = (schedule, target, in_place = None, gpus_per_box = None, thread_blocks = None))]
 pub fn emit<'py>(
     py: Python<'py>,
     schedule: &Schedule,
     target: &str,
     in_place: Option<bool>,
     gpus_per_box: Option<u32>,
+    thread_blocks: Option<u32>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let Some(&emitter) = EMITTERS.iter().find(|e| e.name() == target) else {
         let names: Vec<_> = EMITTERS.iter().map(|e| e.name()).collect();
         return Err(input(format!("'{target}' is not a format; accepted are {}", names.join(", "))));
     };
     let proven = schedule.verified(py)?;
-    let files = detached(py, || emitter.emit_as(&proven, &Choices { in_place, gpus_per_box }))?;
+    let files = detached(py, || emitter.emit_as(&proven, &Choices { in_place, gpus_per_box, thread_blocks }))?;
     let files = files.map_err(|refused| NotExpressibleError::new_err(refused.to_string()))?;
     let dict = PyDict::new(py);
     for (path, contents) in files {

@@ -100,7 +100,9 @@ NOT_A_GPU_PLAN = (
     Unused(("processors",), "is for plans for GPUs; drop it"),
 )
 #: Code for other targets than GPUs.
-NOT_FOR_GPUS = (Unused(("in_place", "gpus_per_box"), "is for plans for GPUs (--format mscclpp); drop it"),)
+NOT_FOR_GPUS = (
+    Unused(("in_place", "gpus_per_box", "thread_blocks"), "is for plans for GPUs (--format mscclpp); drop it"),
+)
 #: A subset of the nodes of a machine.
 SUBSET = (Unused(("shapes",), "names parts of a machine, and --subset names one already; drop one of them"),)
 #: The list of all inputs that the command knows.

@@ -36,6 +36,12 @@ __all__ = ["emit"]
     metavar="N",
     help="For mscclpp: GPUs that share memory; port channels join the others [the machine's boxes, or all in one].",
 )
+@click.option(
+    "--thread-blocks",
+    type=click.IntRange(1, 65536),
+    metavar="N",
+    help="For mscclpp: thread blocks that share the work of a GPU [by the size of chunks].",
+)
 @json_option
 @limit_options
 def emit(
@@ -45,6 +51,7 @@ def emit(
     output: str,
     in_place: bool | None,
     gpus_per_box: int | None,
+    thread_blocks: int | None,
     as_json: bool,
     **options: Any,
 ) -> int:
@@ -55,7 +62,9 @@ def emit(
     try:
         schedule = schedule_of(file_or_collective, machine, options, "emit", target=target)
         with working("emitting"):
-            files = emit_files(schedule, form, in_place=in_place, gpus_per_box=gpus_per_box)
+            files = emit_files(
+                schedule, form, in_place=in_place, gpus_per_box=gpus_per_box, thread_blocks=thread_blocks
+            )
     except NotExpressibleError as refused:
         if as_json:
             print_json({"files": [], "target": form, "refused": str(refused)})

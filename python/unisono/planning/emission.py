@@ -29,13 +29,19 @@ IMPORTED_FORMATS = tuple(row["name"] for row in _core.importers())
 
 
 def emit_files(
-    schedule: Schedule, target: str, *, in_place: bool | None = None, gpus_per_box: int | None = None
+    schedule: Schedule,
+    target: str,
+    *,
+    in_place: bool | None = None,
+    gpus_per_box: int | None = None,
+    thread_blocks: int | None = None,
 ) -> dict[str, str | bytes]:
     """The files of a target, as text or bytes by relative path; the schedule is proved first.
 
-    ``in_place`` says whether calls give one buffer as input and output, and ``gpus_per_box`` which GPUs share memory;
-    only ``"mscclpp"`` has these choices. By default a plan is in place where ``torch.distributed`` is (allreduce,
-    broadcast, reduce), and the boxes are those of the machine.
+    ``in_place`` says whether calls give one buffer as input and output, ``gpus_per_box`` which GPUs share memory, and
+    ``thread_blocks`` how many thread blocks share the work of a GPU; only ``"mscclpp"`` has these choices. By default a
+    plan is in place where ``torch.distributed`` is (allreduce, broadcast, reduce), the boxes are those of the machine,
+    and the size of chunks decides the number of thread blocks.
 
     Raises:
         InputError: there is no such target.
@@ -43,7 +49,7 @@ def emit_files(
         NotExpressibleError: the target cannot express the schedule, with the reason.
 
     """
-    return _core.emit(schedule, target, in_place, gpus_per_box)
+    return _core.emit(schedule, target, in_place, gpus_per_box, thread_blocks)
 
 
 def emit(
@@ -53,11 +59,12 @@ def emit(
     *,
     in_place: bool | None = None,
     gpus_per_box: int | None = None,
+    thread_blocks: int | None = None,
 ) -> list[str]:
     """Writes a schedule as code for ``target`` (such as ``"csl"``) into a folder, and returns the files' names.
 
     Where a target is one file and ``folder`` has that file's ending, such as ``ring.goal``, it is the file.
-    ``in_place`` and ``gpus_per_box`` are as in :func:`emit_files`.
+    ``in_place``, ``gpus_per_box`` and ``thread_blocks`` are as in :func:`emit_files`.
 
     Raises:
         InputError: there is no such target, or the folder cannot be one.
@@ -66,7 +73,8 @@ def emit(
 
     """
     check_target(folder)
-    files = emit_files(schedule, target, in_place=in_place, gpus_per_box=gpus_per_box)
+    choices = {"in_place": in_place, "gpus_per_box": gpus_per_box, "thread_blocks": thread_blocks}
+    files = emit_files(schedule, target, **choices)
     write_target(folder, files)
     return list(files)
 

@@ -36,7 +36,7 @@ impl Lists {
 }
 
 /// The sources and destinations of an operation.
-fn slices(op: &mut Value) -> Vec<&mut Value> {
+pub(super) fn slices(op: &mut Value) -> Vec<&mut Value> {
     let Some(keys) = op.as_object_mut() else { return Vec::new() };
     let lists = keys.iter_mut().filter(|(key, _)| matches!(key.as_str(), "src_buff" | "dst_buff"));
     lists.filter_map(|(_, list)| list.as_array_mut()).flatten().collect()
@@ -52,7 +52,7 @@ fn lengths(c: &Collective) -> (u32, u32) {
 
 impl Exporter<'_> {
     /// The plan, with the indices of channels and remote buffers.
-    pub(super) fn plan(mut self) -> String {
+    pub(super) fn plan(self) -> String {
         let c = *self.schedule.collective();
         let groups: Vec<Vec<u32>> = self.switches.groups().into_iter().map(<[u32]>::to_vec).collect();
         let (input, output) = lengths(&c);
@@ -67,17 +67,23 @@ impl Exporter<'_> {
             let mut remote: Vec<u32> = Vec::new();
             let count = self.made.range((gpu, 0)..(gpu + 1, 0)).map(|((_, b), _)| b + 1).max().unwrap_or(0);
             let mut blocks = Vec::new();
-            for block in 0..count {
-                let mut ops = self.made.remove(&(gpu, block)).unwrap_or_default();
+            let shares = self.form.shares;
+            for (share, block) in (0..shares).flat_map(|share| (0..count).map(move |block| (share, block))) {
+                let mut ops = self.made.get(&(gpu, block)).cloned().unwrap_or_default();
                 let mut lists = Lists::default();
                 for op in &mut ops {
+                    let moves = op.get("dst_buff").is_some() && op["name"] != "flush";
+                    if moves && shares > 1 {
+                        op["tbg_info"] = json!({"tb_id": share, "tbg_size": shares});
+                    }
                     let is_port = op["channel_type"] == "port";
                     let (mine, lists) = if is_port { (&ports, &mut lists.port) } else { (&memory, &mut lists.memory) };
                     for id in op.get_mut("channel_ids").and_then(Value::as_array_mut).into_iter().flatten() {
                         let peer = (id[0].as_u64(), id[1].as_u64());
                         let is =
                             |m: &(At, At)| m.0 == (gpu, block) && peer == (Some(u64::from(m.1.0)), Some(m.1.1 as u64));
-                        *id = json!(place(&mut lists.channels, mine.iter().position(is).unwrap_or(0)));
+                        let first = share as usize * mine.len();
+                        *id = json!(place(&mut lists.channels, first + mine.iter().position(is).unwrap_or(0)));
                     }
                     for sink in op.get_mut("dst_buff").and_then(Value::as_array_mut).into_iter().flatten() {
                         if let Some(to) = sink.get("buffer_id").and_then(Value::as_u64) {
@@ -92,24 +98,25 @@ impl Exporter<'_> {
                         slice["switch_channel_id"] = json!(place(&mut lists.switches, own));
                     }
                 }
+                let semaphore = |before: usize| json!([share as usize * (count - 1) + before]);
                 if block > 0 {
-                    ops.splice(
-                        0..0,
-                        [json!({"name": "sem_acquire", "semaphore_ids": [block - 1]}), json!({"name": "nop"})],
-                    );
+                    let acquire = json!({"name": "sem_acquire", "semaphore_ids": semaphore(block - 1)});
+                    ops.splice(0..0, [acquire, json!({"name": "nop"})]);
                 }
+                ops.push(json!({"name": "nop"}));
                 if block + 1 < count {
-                    ops.extend([json!({"name": "nop"}), json!({"name": "sem_release", "semaphore_ids": [block]})]);
-                } else {
-                    ops.push(json!({"name": "nop"}));
+                    ops.push(json!({"name": "sem_release", "semaphore_ids": semaphore(block)}));
                 }
-                blocks.push(lists.block(block, ops));
+                blocks.push(lists.block(blocks.len(), ops));
             }
             let n = node.index();
             let raw = self.own[n] + self.copied[n] + self.temporary[n];
             let scratch = self.landed[n] + if self.is_ll() { raw.div_ceil(2) } else { raw };
-            let semaphores = vec![json!({"init_value": 0}); count.saturating_sub(1)];
-            let peers = |mine: &[(At, At)]| mine.iter().map(|(_, peer)| peer.0).collect::<Vec<u32>>();
+            let semaphores = vec![json!({"init_value": 0}); shares as usize * count.saturating_sub(1)];
+            let peers = |mine: &[(At, At)]| {
+                let of_a_share: Vec<u32> = mine.iter().map(|(_, peer)| peer.0).collect();
+                of_a_share.repeat(shares as usize)
+            };
             let mut channels = vec![json!({"channel_type": "memory", "connected_to": peers(&memory)})];
             if !ports.is_empty() {
                 channels.push(json!({"channel_type": "port", "connected_to": peers(&ports)}));

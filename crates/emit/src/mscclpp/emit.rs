@@ -11,12 +11,16 @@ use super::{
     fault::Fault,
     layout::COLLECTIVES,
     plan::Protocol,
-    unit::{MscclPp, NAME, Options, REFERENCE, check},
+    unit::{MscclPp, NAME, Options, PROCESSORS, REFERENCE, check},
 };
 use crate::{Asked, Choices, Emitter, Files, Refused, msccl::chunk_elements};
 
 /// Bytes of a vector up to which packets come first: they need no signals, and twice the bytes.
 const PACKETS_BYTES: u64 = 1 << 17;
+/// Bytes of a chunk that a thread block is worth. Its 1024 threads move 16 bytes each at a time, so it moves at least two of these.
+const SHARE_BYTES: u64 = 2 * 1024 * 16;
+/// Thread blocks that share the work of a GPU where the user does not state a number.
+const SHARES: u32 = 16;
 /// Instructions of a schedule; plans with more do not fit the thread blocks of GPUs.
 const INSTRUCTIONS: usize = 1 << 14;
 
@@ -49,7 +53,7 @@ impl Emitter for MscclPp {
 
 fn write(proven: &VerifiedFile, choices: &Choices, also_the_other_way: bool) -> Result<String, Refused> {
     let boxes = boxes(proven.file(), choices.gpus_per_box);
-    let text = boxes.and_then(|boxes| text(proven.verified(), choices.in_place, &boxes, also_the_other_way));
+    let text = boxes.and_then(|boxes| text(proven.verified(), choices, &boxes, also_the_other_way));
     text.map_err(|reason| Refused { target: NAME, reason })
 }
 
@@ -77,7 +81,7 @@ fn in_place_by_itself(kind: Kind) -> bool {
     matches!(kind, Kind::Allreduce | Kind::Broadcast | Kind::Reduce)
 }
 
-fn text(proven: &Verified, in_place: Option<bool>, boxes: &[u32], also_the_other_way: bool) -> Result<String, String> {
+fn text(proven: &Verified, choices: &Choices, boxes: &[u32], also_the_other_way: bool) -> Result<String, String> {
     let schedule = proven.schedule();
     let c = schedule.collective();
     expressible(schedule)?;
@@ -96,16 +100,39 @@ fn text(proven: &Verified, in_place: Option<bool>, boxes: &[u32], also_the_other
     } else if bytes > PACKETS_BYTES {
         protocols.rotate_right(1);
     }
-    let in_place = in_place.unwrap_or_else(|| in_place_by_itself(c.kind));
+    let in_place = choices.in_place.unwrap_or_else(|| in_place_by_itself(c.kind));
     let mut refused = String::new();
     let mut is_overtaken = false;
     for (protocol, answers) in protocols {
         if answers && !is_overtaken {
             continue;
         }
-        let form = Form { protocol, unit, in_place, answers, boxes };
-        let text = Exporter::new(schedule, &flow, &order, form)?.text();
-        if let Some(finding) = read_back(&text, c, class)? {
+        let shares = choices.thread_blocks.unwrap_or_else(|| shares(protocol, u64::from(unit) * c.dtype.bytes()));
+        let mut form = Form { protocol, unit, in_place, answers, boxes, shares, pieces: false };
+        // Fewer thread blocks where the runtime does not hold those, down to one, unless the user states their number.
+        let (text, finding) = loop {
+            let exporter = Exporter::new(schedule, &flow, &order, form)?;
+            let held = (PROCESSORS as usize / exporter.chain()).max(1);
+            if form.shares as usize > held && choices.thread_blocks.is_none() {
+                form.shares = 1 << held.ilog2();
+                form.pieces &= form.shares > 1;
+                continue;
+            }
+            let text = exporter.text();
+            let finding = read_back(&text, c, class)?;
+            match finding.as_ref().map(|finding| finding.code) {
+                Some("race") if shares > 1 && !form.pieces => form.pieces = true,
+                Some("limit") if form.shares > 1 && choices.thread_blocks.is_none() => {
+                    form.shares /= 2;
+                    form.pieces &= form.shares > 1;
+                }
+                _ => break (text, finding),
+            }
+        };
+        if let Some(finding) = finding {
+            if !matches!(finding.code, "limit" | "relaunch") {
+                return Err(fault(&finding.message));
+            }
             is_overtaken |= finding.code == "relaunch";
             refused = finding.message;
             continue;
@@ -120,8 +147,13 @@ fn text(proven: &Verified, in_place: Option<bool>, boxes: &[u32], also_the_other
     Err(refused)
 }
 
-/// Proves the text of a plan; returns the limit of the runtime that it exceeds, or the packets that the next launch may overtake, if
-/// there are such.
+/// Thread blocks that share the work of a GPU, whose chunks have that size: a power of two, and one for packets.
+fn shares(protocol: Protocol, chunk_bytes: u64) -> u32 {
+    let worth = u32::try_from(chunk_bytes / SHARE_BYTES).unwrap_or(SHARES).clamp(1, SHARES);
+    if protocol == Protocol::LL { 1 } else { 1 << worth.ilog2() }
+}
+
+/// Proves the text of a plan, and returns its first finding.
 ///
 /// # Errors
 /// The text is not a plan of the same result, which is a fault of the exporter.
@@ -132,7 +164,7 @@ fn read_back(text: &str, c: &Collective, class: &str) -> Result<Option<Fault>, S
     let asked = Asked { elements: Some(u64::from(c.elements)), dtype: Some(c.dtype), ..Asked::default() };
     let checked = check(text, &asked, Options::default()).map_err(|e| fault(&e.to_string()))?;
     if let Some(first) = checked.diagnostics.into_iter().next() {
-        return if matches!(first.code, "limit" | "relaunch") { Ok(Some(first)) } else { Err(fault(&first.message)) };
+        return Ok(Some(first));
     }
     let same = checked.schedule.is_some_and(|s| *s.collective() == meant);
     if !same || checked.expression_class.as_deref() != Some(class) {

@@ -152,7 +152,8 @@ impl Exporter<'_> {
 
     /// What GPUs tell each other at their end: leaders those that have not read what a switch has stored, since it accesses their
     /// memory, and receivers of packets their senders.
-    pub(super) fn end(&mut self, last: &[usize]) {
+    pub(super) fn end(&mut self) {
+        let last = std::mem::take(&mut self.last);
         let at = |gpu: u32| (gpu, last[gpu as usize]);
         let mut pairs = std::mem::take(&mut self.untold);
         if self.form.answers {

@@ -5,6 +5,11 @@
 //! place of its own: as packets in protocol LL, and by puts with signals in protocol Simple. So no place is written
 //! twice, and each wait is for something that comes earlier in the order of the whole schedule, which excludes deadlocks.
 //!
+//! Several thread blocks can share the work of each of these ([`Form::shares`]): each does its share of every operation, with
+//! channels and semaphores of its own. They never wait for each other, so each share of a slice has to be read where it was written:
+//! by the same share of a slice of the same chunks. Where slices are cut differently, operations on single chunks are
+//! ([`Form::pieces`]).
+//!
 //! GPUs of one box have memory channels, and those of different boxes port channels. What a switch does is asked for by a GPU
 //! ([`super::behind_switches`]). All plans are right where input and output are one memory too ([`super::alias`]).
 
@@ -39,6 +44,10 @@ pub struct Form<'a> {
     pub answers: bool,
     /// The box of each GPU.
     pub boxes: &'a [u32],
+    /// Thread blocks that each do a share of every operation.
+    pub shares: u32,
+    /// Every operation is on single chunks.
+    pub pieces: bool,
 }
 
 pub struct Exporter<'a> {
@@ -57,8 +66,9 @@ pub struct Exporter<'a> {
     pub(super) temporary: Vec<u32>,
     /// Whether each instruction reads its inputs from their copy.
     endangered: Vec<bool>,
-    /// The thread block of each instruction.
+    /// The thread block of each instruction, and the last one of each GPU, without its other shares.
     blocks: Vec<usize>,
+    pub(super) last: Vec<usize>,
     pub(super) made: BTreeMap<At, Vec<Value>>,
     /// The channels between two thread blocks of different GPUs, and the messages sent and waited for on each.
     pub(super) channels: BTreeSet<(At, At)>,
@@ -102,7 +112,7 @@ impl<'a> Exporter<'a> {
         }
         let (blocks, made) = (vec![0; schedule.instr_count()], BTreeMap::new());
         let (channels, sent, waited, messages, untold) = Default::default();
-        Ok(Self {
+        let mut exporter = Self {
             schedule,
             flow,
             order,
@@ -115,18 +125,25 @@ impl<'a> Exporter<'a> {
             temporary,
             endangered,
             blocks,
+            last: Vec::new(),
             made,
             channels,
             sent,
             waited,
             messages,
             untold,
-        })
+        };
+        exporter.assign();
+        Ok(exporter)
+    }
+
+    /// The most thread blocks of a GPU, without its other shares.
+    pub fn chain(&self) -> usize {
+        1 + self.last.iter().copied().max().unwrap_or(0)
     }
 
     /// The text of the plan.
     pub fn text(mut self) -> String {
-        let last = self.assign();
         for gpu in 0..self.schedule.collective().ranks {
             self.before((gpu, 0));
         }
@@ -140,7 +157,7 @@ impl<'a> Exporter<'a> {
                 self.instruction(id);
             }
         }
-        self.end(&last);
+        self.end();
         self.plan()
     }
 
@@ -158,9 +175,14 @@ impl<'a> Exporter<'a> {
         self.switches.requests.get(&id).map_or_else(|| self.flow.node_of(id).0, |request| request.leader)
     }
 
-    /// Gives each instruction a thread block, by the most operations that it may take, and returns the last one of each GPU.
-    fn assign(&mut self) -> Vec<usize> {
-        let mut filled = vec![(0, 16); self.landed.len()];
+    /// Gives each instruction a thread block, by the most operations that it may take.
+    fn assign(&mut self) {
+        let c = self.schedule.collective();
+        let copied = |gpu: usize| {
+            let output = if c.kind == Kind::Broadcast { c.elements / self.form.unit } else { 0 };
+            if self.form.pieces { (self.copied[gpu] + output) as usize } else { 0 }
+        };
+        let mut filled: Vec<(usize, usize)> = (0..self.landed.len()).map(|gpu| (0, 16 + copied(gpu))).collect();
         for &id in self.order {
             let most = self.most_operations(id);
             let (block, ops) = &mut filled[self.gpu_of(id) as usize];
@@ -170,7 +192,7 @@ impl<'a> Exporter<'a> {
             *ops += most;
             self.blocks[id.index()] = *block;
         }
-        filled.into_iter().map(|(block, _)| block).collect()
+        self.last = filled.into_iter().map(|(block, _)| block).collect();
     }
 
     fn most_operations(&self, id: InstrId) -> usize {
@@ -189,7 +211,9 @@ impl<'a> Exporter<'a> {
             let source = s.stream(stream).source.0;
             !is_switched(&stream) && s.stream_sinks(stream).iter().any(|sink| self.is_port(source, sink.0))
         });
-        8 + 2 * sources + if is_far { 8 } else { 3 } * sinks
+        let pieces = if self.form.pieces { (s.instr(id).len / self.form.unit) as usize } else { 1 };
+        let moves = sinks + if self.is_ll() { sources } else { 1 };
+        8 + 2 * sources + if is_far { 8 } else { 3 } * sinks + (pieces - 1) * moves
     }
 
     pub(super) fn at(&self, id: InstrId) -> At {

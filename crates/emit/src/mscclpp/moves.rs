@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use unisono_base::{NodeId, narrow};
 
 use super::{
+    assemble::slices,
     exchange::PortPut,
     export::{At, Exporter},
     limits,
@@ -29,7 +30,23 @@ impl Exporter<'_> {
         if sinks.iter().any(|s| s.get("switch_channel_id").is_some()) {
             op["channel_type"] = json!("switch");
         }
-        self.push(at, op);
+        self.push_pieces(at, op);
+    }
+
+    /// Adds an operation, or one for each chunk of its slices.
+    fn push_pieces(&mut self, at: At, op: Value) {
+        let chunks = op["dst_buff"][0]["size"].as_u64().filter(|_| self.form.pieces).unwrap_or(1);
+        if chunks <= 1 {
+            return self.push(at, op);
+        }
+        for chunk in 0..chunks {
+            let mut piece = op.clone();
+            for slice in slices(&mut piece) {
+                slice["index"] = json!(slice["index"].as_u64().unwrap_or(0) + chunk);
+                slice["size"] = json!(1);
+            }
+            self.push(at, piece);
+        }
     }
 
     /// The operations that move the data of an instruction; returns its puts on port channels.
@@ -106,10 +123,9 @@ impl Exporter<'_> {
             let channels: Vec<Value> = puts[first..].iter().map(|put| self.channel(at, put.1)).collect();
             let sinks: Vec<&Value> = puts[first..].iter().map(|put| &put.0).collect();
             let from = self.source_of_port(at.0, from);
-            self.push(
-                at,
-                json!({"name": "put", "src_buff": vec![from; sinks.len()], "dst_buff": sinks, "channel_ids": channels, "channel_type": "port"}),
-            );
+            let from = vec![from; sinks.len()];
+            let put = json!({"name": "put", "src_buff": from, "dst_buff": sinks, "channel_ids": channels, "channel_type": "port"});
+            self.push_pieces(at, put);
         }
         puts
     }

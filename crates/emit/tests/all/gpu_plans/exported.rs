@@ -65,7 +65,7 @@ fn every_algorithm_is_exported_and_reads_back() {
     for algorithm in ALGORITHMS.iter().filter(|a| a.info().needs.contains(&Means::Messages)) {
         for &kind in algorithm.info().collectives {
             for ranks in [2, 3, 4, 8, 16] {
-                for elements in [u64::from(ranks) * 12, u64::from(ranks) << 16] {
+                for elements in [u64::from(ranks) * 12, u64::from(ranks) << 14] {
                     let Some(schedule) = build(algorithm.name(), kind, ranks, elements) else { continue };
                     let what = format!("{} {kind} on {ranks} ranks, {elements} elements", algorithm.name());
                     let text = match emit(&schedule) {
@@ -188,7 +188,7 @@ fn boxes_are_joined_by_port_channels() {
         let schedule = build(name, kind, ranks, 64).unwrap();
         let what = format!("{name} {kind} on {ranks}, boxes of {of_box}");
         for in_place in [true, false] {
-            let choices = Choices { in_place: Some(in_place), gpus_per_box: Some(of_box) };
+            let choices = Choices { in_place: Some(in_place), gpus_per_box: Some(of_box), ..Choices::default() };
             let text = emit_as(&schedule, &choices).unwrap_or_else(|e| panic!("{what}: {e}"));
             let plan = holds(&text, &schedule, if ranks == 4 { 12 } else { 1 }, &what);
             assert_eq!(plan["protocol"], "Simple", "{what}");
@@ -220,6 +220,54 @@ fn named_peers(plan: &Value) -> Vec<(u32, u32)> {
         }
     }
     found
+}
+
+#[test]
+fn thread_blocks_share_the_work_of_a_gpu() {
+    let mut cut = 0;
+    for (name, kind) in [
+        ("ring", Kind::Allreduce),
+        ("ring", Kind::Allgather),
+        ("ring", Kind::ReduceScatter),
+        ("recursive-doubling", Kind::Allreduce),
+        ("recursive-doubling", Kind::Allgather),
+        ("rabenseifner", Kind::Allreduce),
+        ("recursive-halving", Kind::ReduceScatter),
+        ("pairwise", Kind::Alltoall),
+        ("bruck", Kind::Alltoall),
+        ("binomial", Kind::Broadcast),
+        ("binomial", Kind::Reduce),
+    ] {
+        for (ranks, elements, of_box) in [(2, 64, 2), (4, 96, 4), (4, 1 << 16, 4), (4, 96, 2), (8, 256, 8)] {
+            let schedule = build(name, kind, ranks, elements).unwrap();
+            for shares in [2, 3] {
+                let choices = Choices { gpus_per_box: Some(of_box), thread_blocks: Some(shares), ..Choices::default() };
+                let what = format!("{name} {kind} on {ranks}, boxes of {of_box}, {shares} thread blocks");
+                let text = emit_as(&schedule, &choices).unwrap_or_else(|e| panic!("{what}: {e}"));
+                let plan = holds(&text, &schedule, if ranks < 8 { 3 } else { 0 }, &what);
+                let groups: BTreeSet<u64> = ["put", "ppkt"]
+                    .iter()
+                    .flat_map(|put| named(&plan, put))
+                    .map(|op| op["tbg_info"]["tb_id"].as_u64().unwrap())
+                    .collect();
+                assert_eq!(groups.len(), shares as usize, "{what}");
+                let one = Choices { thread_blocks: Some(1), ..choices };
+                let one: Value = serde_json::from_str(&emit_as(&schedule, &one).unwrap()).unwrap();
+                let moves = |plan: &Value| named(plan, "put").count() + named(plan, "ppkt").count();
+                // Where slices are cut differently, they are cut into chunks: else shares of one are not those of the other.
+                cut += u32::from(moves(&plan) > moves(&one) * shares as usize);
+                assert!(named(&one, "put").all(|op| op.get("tbg_info").is_none()), "{what}");
+            }
+        }
+    }
+    assert!(cut > 0);
+    // Large chunks are shared without being asked for.
+    let shares = |elements: u64| {
+        let text = emit(&build("ring", Kind::Allreduce, 4, elements).unwrap()).unwrap();
+        let plan: Value = serde_json::from_str(&text).unwrap();
+        named(&plan, "put").map(|op| op["tbg_info"]["tbg_size"].as_u64().unwrap_or(1)).max()
+    };
+    assert_eq!([shares(4 << 8), shares(4 << 14), shares(4 << 20)], [None, Some(2), Some(16)]);
 }
 
 /// A collective by one switch, in pieces.
