@@ -125,7 +125,7 @@ impl Arguments {
             return Ok(None);
         }
         let (peers, me) = (ranks as usize, rank as usize);
-        let reduces = matches!(self.kind, Kind::Allreduce | Kind::Reduce | Kind::ReduceScatter);
+        let reduces = matches!(self.kind, Kind::Allreduce | Kind::Reduce | Kind::ReduceScatter | Kind::Scan);
         let reduction = if reduces {
             let (datatype, op_handle) = (c.handle(self.recv_type), c.handle(self.op));
             let (op, element) = (c.op(op_handle), c.element(datatype));
@@ -144,7 +144,9 @@ impl Arguments {
         let is_root = rank == root;
         let has_output = match self.kind {
             Kind::Barrier => false,
-            Kind::Reduce => is_root,
+            Kind::Gather | Kind::Reduce => is_root,
+            // In place, the root keeps its piece where it is.
+            Kind::Scatter => !is_root || self.recv != c.in_place,
             _ => true,
         };
         // A result has an address, and MPI_IN_PLACE is none; of a reduce only the root can be in place.
@@ -169,9 +171,9 @@ impl Arguments {
             Ok(memory.filter(|m| m.address != 0 || !m.plain || m.bytes == 0))
         };
         let (pieces_in, pieces_out) = match self.kind {
-            Kind::Allgather => (1, peers),
+            Kind::Allgather | Kind::Gather => (1, peers),
             Kind::Alltoall => (peers, peers),
-            Kind::ReduceScatter => (peers, 1),
+            Kind::ReduceScatter | Kind::Scatter => (peers, 1),
             _ => (1, 1),
         };
         let (input, output) = match self.kind {
@@ -180,10 +182,16 @@ impl Arguments {
                 let Some(all) = memory(self.recv, self.recv_count, 1, self.recv_type)? else { return Ok(None) };
                 if is_root { (Some(all), None) } else { (None, Some(all)) }
             }
+            Kind::Scatter if !is_root => {
+                let Some(piece) = memory(self.recv, self.recv_count, 1, self.recv_type)? else { return Ok(None) };
+                (None, Some(piece))
+            }
+            // Only the root gives something.
+            Kind::Scatter if in_place => return Ok(None),
             _ => {
                 let input = if in_place {
                     // The whole vector lies where the result goes, and of a gathered one this rank's piece.
-                    let piece = if self.kind == Kind::Allgather { me } else { 0 };
+                    let piece = if matches!(self.kind, Kind::Allgather | Kind::Gather) { me } else { 0 };
                     let count = usize::try_from(self.recv_count).ok().and_then(|count| count.checked_mul(piece));
                     let Some(offset) = count.filter(|_| c.handle(self.recv_type) != c.type_null) else {
                         return Ok(None);
@@ -236,9 +244,11 @@ impl Arguments {
 impl Arguments {
     /// Bytes for a report, of a call that no plan describes.
     pub fn bytes_guess(&self, library: &Library) -> u64 {
+        // Where only some ranks give a count and a datatype that mean something, nothing is asked for.
+        let rooted = matches!(self.kind, Kind::Barrier | Kind::Gather | Kind::Scatter);
         let datatype = library.constants.handle(self.recv_type);
         // The program's handler is called for a type that is none, by the call itself.
-        let none = self.kind == Kind::Barrier || datatype == library.constants.type_null;
+        let none = rooted || datatype == library.constants.type_null;
         let size = if none { 0 } else { library.layout(datatype).map_or(0, |(size, _)| size as u64) };
         if none { 0 } else { size.saturating_mul(u64::try_from(self.recv_count).unwrap_or(0)) }
     }

@@ -36,7 +36,8 @@ impl Original {
     #[cold]
     fn find(&self) -> Option<usize> {
         let library = library()?;
-        let address = library.find_function(self.name).map(|a| a as usize);
+        let address = library.find_function(self.name).or_else(|| library.find_binding(self.name));
+        let address = address.map(|a| a as usize);
         self.address.store(address.unwrap_or(1), Ordering::Relaxed);
         address
     }
