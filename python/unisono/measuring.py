@@ -12,6 +12,10 @@ from unisono.mpi.collectives import Array, Collectives, buffers
 
 __all__ = ["Contest", "Timing", "checksum", "contest"]
 
+#: The duration that a burst of calls aims at, in seconds, and the most calls of it.
+_BURST = 2e-4
+_MOST_CALLS = 200
+
 
 @dataclass
 class Timing:
@@ -59,10 +63,11 @@ def contest(
 ) -> Contest:
     """Times contestants in interleaved rounds of a fixed duration each; all ranks of ``comm`` call it.
 
-    A round of a contestant begins with a barrier; the time of a call is the slowest rank's. Their order turns from
-    round to round, so that none always runs after the same other.
+    A round of a contestant begins with a barrier and has many bursts of calls that follow one another as in a compiled
+    program; the time of a call is a burst's on its slowest rank, divided by its calls. The order of the contestants
+    turns from round to round, so that none always runs after the same other.
     """
-    calls: list[Callable[[], None]] = []
+    calls: list[Callable[[int], None]] = []
     outputs = []
     for contestant in contestants:
         send, recv = buffers(collective, elements, comm.size, comm.rank)
@@ -73,27 +78,27 @@ def contest(
     repeats = []
     for at, call in enumerate(calls):
         # First calls connect and allocate.
-        for _ in range(3):
-            call()
+        call(3)
         start = mpi.Wtime()
-        call()
-        took = comm.allreduce(mpi.Wtime() - start, op=mpi.MAX)
-        repeats.append(int(min(max(seconds / max(took, 1e-7), 3), 2000)))
+        call(1)
+        took = max(comm.allreduce(mpi.Wtime() - start, op=mpi.MAX), 1e-7)
+        burst = int(min(max(_BURST / took, 1), _MOST_CALLS))
+        repeats.append((burst, int(min(max(seconds / (burst * took), 3), 2000))))
         made[at] += 4
     bits = [checksum(output) for output in outputs]
     times: list[list[float]] = [[] for _ in calls]
     for turn in range(rounds):
         for at in _turned(len(calls), turn):
-            call = calls[at]
-            taken = np.empty(repeats[at])
+            call, (burst, bursts) = calls[at], repeats[at]
+            taken = np.empty(bursts)
             comm.Barrier()
-            for again in range(repeats[at]):
+            for again in range(bursts):
                 start = mpi.Wtime()
-                call()
-                taken[again] = mpi.Wtime() - start
+                call(burst)
+                taken[again] = (mpi.Wtime() - start) / burst
             comm.Allreduce(mpi.IN_PLACE, taken, op=mpi.MAX)
             times[at].append(float(np.median(taken)))
-            made[at] += repeats[at]
+            made[at] += burst * bursts
     served = [contestant.served - first for contestant, first in zip(contestants, before, strict=True)]
     return Contest(elements, [Timing(*row) for row in zip(times, bits, made, served, strict=True)])
 

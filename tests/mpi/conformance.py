@@ -79,6 +79,10 @@ def compile_for(abi: str, folder: Path) -> dict[str, Path]:
     for name, target in programs.items():
         command = [str(COMPILERS[abi]), "-O1", str(SOURCES / f"{name}.c"), "-o", str(target), "-lm"]
         subprocess.run(command, check=True)
+    # One in C++, by the same wrapper, which knows the library and its headers.
+    programs["objects"] = folder / f"objects-{abi}"
+    cxx = [str(COMPILERS[abi]), "-O1", "-x", "c++", str(SOURCES / "objects.cpp"), "-o", str(programs["objects"])]
+    subprocess.run([*cxx, "-lstdc++"], check=True)
     return programs
 
 
@@ -100,6 +104,7 @@ def served(plan: Path, ranks: int, abi: str, programs: dict[str, Path], seed: in
         ("vectors", ("12",), f"ok {ranks}\n"),
         ("pieces", ("12",), f"ok {ranks}\n"),
         ("persistent", ("3",), f"ok {ranks}\n"),
+        ("objects", (), f"ok {ranks}\n"),
     ):
         env = {"UNISONO_UNLIKE_BITS": "1"}
         done = run(ranks, programs[program], *arguments, options=options, env=env)

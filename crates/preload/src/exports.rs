@@ -161,6 +161,40 @@ pub extern "C" fn unisono_served() -> u64 {
     SERVED.load(Ordering::Relaxed)
 }
 
+/// Calls a function of up to nine words so many times, or until it fails, and returns its code: for programs that time a
+/// collective without what their language takes between two calls.
+#[unsafe(no_mangle)]
+#[allow(clippy::too_many_arguments, reason = "those of MPI's collectives")]
+pub extern "C" fn unisono_repeat(
+    function: usize,
+    calls: u64,
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+    e: usize,
+    f: usize,
+    g: usize,
+    h: usize,
+    i: usize,
+) -> c_int {
+    type Words = unsafe extern "C" fn(usize, usize, usize, usize, usize, usize, usize, usize, usize) -> c_int;
+    if function == 0 {
+        return NO_FUNCTION;
+    }
+    // SAFETY: the caller gives the address of a function of MPI, and integers and handles take a register or a stack slot of
+    // their own each, of which the function reads as many as it declares.
+    let function = unsafe { std::mem::transmute::<usize, Words>(function) };
+    for _ in 0..calls {
+        // SAFETY: as above; the arguments are those of a call of MPI.
+        let code = unsafe { function(a, b, c, d, e, f, g, h, i) };
+        if code != 0 {
+            return code;
+        }
+    }
+    0
+}
+
 #[unsafe(no_mangle)]
 pub extern "C" fn MPI_Init(argc: usize, argv: usize) -> c_int {
     static ORIGINAL: Original = Original::new(c"PMPI_Init");
