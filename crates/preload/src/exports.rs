@@ -1,10 +1,7 @@
 //! The functions that stand before the library's. Handles and addresses are machine words; an `int` of the caller's is
 //! an `int` here, so that what stands above it in its register is not read.
 
-use std::{
-    ffi::{CStr, c_int},
-    sync::atomic::Ordering,
-};
+use std::{ffi::c_int, sync::atomic::Ordering};
 
 use unisono_collective::Kind;
 use unisono_mpi::{Agreement, library};
@@ -14,22 +11,12 @@ use crate::{
     begun::begin,
     home,
     intercept::{SERVED, collective, guarded},
-    original::{COUNT_TOO_LARGE, NO_FUNCTION, Original, call_original},
+    original::{COUNT_TOO_LARGE, NO_FUNCTION, Original, behind, call_original},
     passed::Place,
     persistent::prepare,
     report,
     settings::settings,
 };
-
-/// The name of the library's function behind one of ours.
-macro_rules! behind {
-    ($name:ident) => {
-        match CStr::from_bytes_with_nul(concat!("P", stringify!($name), "\0").as_bytes()) {
-            Ok(name) => name,
-            Err(_) => panic!("a name without zeros"),
-        }
-    };
-}
 
 /// The two forms of a function: counts as `int`, and as `MPI_Count` (`_c`). Not every library has the second; then
 /// the first serves, as programs that look functions up by name may call the second because it is here.
