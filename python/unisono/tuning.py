@@ -1,5 +1,6 @@
 """Decision tables by measurement: the model proposes, interleaved rounds decide, the library stays where it is good."""
 
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -14,15 +15,17 @@ from unisono.mpi.collectives import Collectives
 from unisono.mpi.groups import members, nodes, wait_for
 from unisono.planning import save_plans
 
-__all__ = ["LIBRARY", "SHORT", "Cell", "Contender", "Family", "Row", "groups", "rows_of", "tune"]
+__all__ = ["LIBRARY", "SHORT", "Cell", "Contender", "Family", "Row", "groups", "is_idle", "rows_of", "tune"]
 
 #: The MPI library's own.
 LIBRARY = "library"
 #: More algorithms than there are.
 _ALL = 1000
 #: Messages below this many bytes take about a microsecond, of which intercepting a call is a part: there a schedule has
-#: to be faster in a round than the library was in any.
+#: to be faster in a round than the library was in any, on an idle machine.
 SHORT = 2048
+#: Processes that want to run, for each core, on a machine that counts as idle but for this program.
+_BUSY = 1.25
 
 
 @dataclass
@@ -147,6 +150,14 @@ def groups(
     return found, limits, missing
 
 
+def is_idle(mpi: Any, world: Any) -> bool:
+    """Whether the ranks have a core each on every node, and little else runs; all ranks of MPI's world call it."""
+    cores = os.cpu_count() or 1
+    here = next(ranks for ranks in nodes(mpi, world) if world.rank in ranks)
+    own = len(here) <= cores and os.getloadavg()[0] <= _BUSY * cores
+    return bool(world.allreduce(int(own), op=mpi.MIN))
+
+
 def tune(
     mpi: Any,
     world: Any,
@@ -166,6 +177,7 @@ def tune(
     The families have their cells on rank 0 only.
     """
     placed, limits = where
+    idle = is_idle(mpi, world)
     families = [Family(name, limit, list(counts)) for name in collectives for limit in limits]
     measured: dict[tuple[str, int, int], list[Cell]] = {}
     done, total = 0, len(collectives) * len(placed) * len(counts)
@@ -178,7 +190,7 @@ def tune(
             plans = None if names is None else _plans(name, machine, ranks, counts, names, candidates, says)
             cells = measured[name, ranks, per_node] = []
             group = world.Create_group(world.group.Incl(chosen)) if world.rank in chosen else None
-            for cell in _measure(mpi, group, name, per_node, counts, plans, rounds):
+            for cell in _measure(mpi, group, name, per_node, counts, plans, rounds, idle):
                 cells.append(cell)
                 done += 1
                 progress(done, total)
@@ -230,10 +242,12 @@ def _measure(
     counts: Sequence[int],
     plans: list[list[Plan]] | None,
     rounds: int,
+    idle: bool,
 ) -> Iterator[Cell]:
     """Times all contenders on a group, at all counts; on other ranks nothing.
 
-    Contender number k of all counts shares a plan file, each of which a library of its own serves.
+    Unless ``idle``, no schedule wins a short message. Contender number k of all counts shares a plan file, each of which
+    a library of its own serves.
     """
     if group is None:
         return
@@ -258,7 +272,7 @@ def _measure(
             for lane, timing in enumerate(result.timings[1:], start=1):
                 plan = None if plans is None else plans[at][lane - 1]
                 effective = timing.served == timing.calls
-                won = result.won_all(lane) if 4 * count < SHORT else result.won(lane)
+                won = result.won(lane) if 4 * count >= SHORT else result.won_all(lane) if idle else 0
                 contenders.append(Contender(plan, timing.seconds, won, effective))
             yield Cell(collective, group.size, per_node, count, rounds, contenders)
         group.Barrier()

@@ -31,7 +31,12 @@ def test_levels_are_measured_apart(tmp_path: Path) -> None:
         assert written[key] >= 0
         assert written["levels"][0][key] >= 0
     assert written["fit"]["levels"]["node"]["members"] == [0, 2]
-    assert json_of("plan", "allreduce", "--machine", str(machine), "--ranks", "4", "--bytes", "4KiB")["predicted"]["seconds"] > 0
+    assert (
+        json_of("plan", "allreduce", "--machine", str(machine), "--ranks", "4", "--bytes", "4KiB")["predicted"][
+            "seconds"
+        ]
+        > 0
+    )
 
 
 @pytest.mark.parametrize("program", ["random", "pieces", "persistent", "faults"])

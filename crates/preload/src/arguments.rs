@@ -43,6 +43,9 @@ pub struct Described {
     pub overlaps: bool,
 }
 
+/// Vectors of unlike lengths are served where those of all ranks fill this share of the room for the longest from each.
+const FULL: (i128, i128) = (8, 9);
+
 impl Arguments {
     pub const fn new(kind: Kind, comm: Comm) -> Self {
         Self {
@@ -74,10 +77,13 @@ impl Arguments {
         rank: u32,
     ) -> Outcome<Option<Described>> {
         let Some(vector) = self.vector else { return self.describe_even(library, private, ranks, rank) };
-        let Some(count) = self.even_count(library, vector, ranks)? else { return Ok(None) };
+        let Some((count, is_even)) = self.count_of_all(library, vector, ranks)? else { return Ok(None) };
         let mut even = Self { recv_count: count, ..*self };
         if self.kind == Kind::ReduceScatter {
             even.send_count = count;
+        }
+        if !is_even {
+            return even.describe_unlike(library, private, ranks, rank, vector);
         }
         let Some(displs) = vector.displs.filter(|_| self.recv != library.constants.in_place) else {
             return even.describe_even(library, private, ranks, rank);
@@ -99,16 +105,68 @@ impl Arguments {
         }))
     }
 
-    /// The count of every rank, if they all give as many bytes, which all ranks see alike.
-    fn even_count(&self, library: &Library, vector: Vector, ranks: u32) -> Outcome<Option<i64>> {
+    /// The largest count of a rank, and whether all ranks give as many bytes, which all see alike. None: they give so unlike
+    /// numbers that room for the largest from each is too much.
+    fn count_of_all(&self, library: &Library, vector: Vector, ranks: u32) -> Outcome<Option<(i64, bool)>> {
         let datatype = library.constants.handle(self.recv_type);
         if vector.counts.is_null() || datatype == library.constants.type_null {
             return Ok(None);
         }
         let (size, _) = library.layout(datatype)?;
         let first = vector.counts.at(0);
-        let is_even = size == 0 || (1..ranks as usize).all(|k| vector.counts.at(k) == first);
-        Ok(is_even.then_some(first))
+        if size == 0 || (1..ranks as usize).all(|k| vector.counts.at(k) == first) {
+            return Ok(Some((first, true)));
+        }
+        let counts = || (0..ranks as usize).map(|k| vector.counts.at(k));
+        let (most, least) = (counts().max().unwrap_or(0), counts().min().unwrap_or(0));
+        let sum: i128 = counts().map(i128::from).sum();
+        let fits = least >= 0 && i128::from(most) * i128::from(ranks) * FULL.0 <= sum * FULL.1;
+        Ok(fits.then_some((most, false)))
+    }
+
+    /// A call with room for the largest count from each rank, of which the others use less.
+    fn describe_unlike(
+        &self,
+        library: &Library,
+        private: Option<Comm>,
+        ranks: u32,
+        rank: u32,
+        vector: Vector,
+    ) -> Outcome<Option<Described>> {
+        let (c, me) = (&library.constants, rank as usize);
+        let in_place = self.send == c.in_place;
+        let Some(mut described) = self.describe_even(library, private, ranks, rank)? else { return Ok(None) };
+        let datatype = c.handle(self.recv_type);
+        let ((size, _), extent) = (library.layout(datatype)?, library.extent(datatype)?);
+        let (Some(output), Ok(most)) = (described.output, usize::try_from(self.recv_count)) else { return Ok(None) };
+        let Some(room) = most.checked_mul(size) else { return Ok(None) };
+        let all = (vector.counts, ranks as usize);
+        let own = (vector.counts.from(me), 1);
+        described.overlaps = !in_place && self.send == self.recv;
+        described.unpacks = true;
+        if self.kind == Kind::ReduceScatter {
+            let Some(input) = described.input.filter(|_| described.call.reduction.is_some_and(|r| r.op.is_some()))
+            else {
+                return Ok(None);
+            };
+            let first = if in_place { self.recv } else { self.send };
+            described.input = Some(input.of_counts(first, all, Err(extent)));
+            described.output = Some(output.of_counts(self.recv, own, Err(extent)));
+            return Ok(Some(described));
+        }
+        let (Some(displs), Some(input)) = (vector.displs, described.input) else { return Ok(None) };
+        let places = Places { displs, extent };
+        let given = usize::try_from(vector.counts.at(me)).unwrap_or(0).checked_mul(size);
+        described.call.elements = room;
+        described.input = if in_place {
+            let piece = Memory::new(0, (most, datatype), room, output.plain);
+            Some(piece.of_counts(places.address(self.recv, me), own, Err(extent)))
+        } else {
+            // Where it is not as long as all ranks see it, the library says so.
+            Some(input.in_room(room)).filter(|_| given == Some(input.bytes))
+        };
+        described.output = Some(output.of_counts(self.recv, all, Ok(places)));
+        Ok(described.input.is_some().then_some(described))
     }
 
     fn describe_even(
