@@ -24,6 +24,8 @@ _ALL = 1000
 #: Messages below this many bytes take about a microsecond, of which intercepting a call is a part: there a schedule has
 #: to be faster in a round than the library was in any, on an idle machine.
 SHORT = 2048
+#: The share of rounds that a schedule has to win.
+_MOSTLY = 5 / 6
 #: Processes that want to run, for each core, on a machine that counts as idle but for this program.
 _BUSY = 1.25
 
@@ -38,6 +40,8 @@ class Contender:
     won: int
     #: Whether its calls ran as planned; a schedule that does not serve a count leaves it to the library.
     effective: bool = True
+    #: Whether it did not clearly win a short message, which it must not serve then, whatever it does for longer ones.
+    left: bool = False
 
     @property
     def name(self) -> str:
@@ -65,7 +69,7 @@ class Cell:
     @property
     def measured(self) -> list[tuple[Plan | None, float, int, bool]]:
         """The contenders as the extension module takes them."""
-        return [(c.plan, c.seconds, c.won, c.effective) for c in self.contenders]
+        return [(c.plan, c.seconds, c.won, c.effective and not c.left) for c in self.contenders]
 
     def report(self) -> dict[str, Any]:
         """The cell for JSON."""
@@ -246,8 +250,8 @@ def _measure(
 ) -> Iterator[Cell]:
     """Times all contenders on a group, at all counts; on other ranks nothing.
 
-    Unless ``idle``, no schedule wins a short message. Contender number k of all counts shares a plan file, each of which
-    a library of its own serves.
+    Unless ``idle``, no schedule serves a short message. Contender number k of all counts shares a plan file; a library
+    of its own serves each of these files.
     """
     if group is None:
         return
@@ -272,8 +276,10 @@ def _measure(
             for lane, timing in enumerate(result.timings[1:], start=1):
                 plan = None if plans is None else plans[at][lane - 1]
                 effective = timing.served == timing.calls
-                won = result.won(lane) if 4 * count >= SHORT else result.won_all(lane) if idle else 0
-                contenders.append(Contender(plan, timing.seconds, won, effective))
+                short = 4 * count < SHORT
+                won = result.won_all(lane) if short else result.won(lane)
+                left = short and not (idle and won >= _MOSTLY * rounds)
+                contenders.append(Contender(plan, timing.seconds, won, effective, left))
             yield Cell(collective, group.size, per_node, count, rounds, contenders)
         group.Barrier()
 
