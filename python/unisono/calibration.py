@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["POOR", "Calibration", "Fit", "calibrate", "line"]
+from unisono.levels import Level, levels, places, ranks_in_order
+
+__all__ = ["POOR", "Calibration", "Fit", "Levels", "calibrate", "calibrate_levels", "line"]
 
 #: A regression that leaves more than this share of its values unexplained is no description of the machine.
 POOR = 0.15
@@ -113,13 +115,71 @@ class Calibration:
         }
 
 
+#: What a level of a machine file says of its messages.
+_OF_LEVEL = ("alpha_ns", "alpha_p_ns", "alpha_r_ns", "beta_ns_per_byte")
+
+
+@dataclass
+class Levels:
+    """A calibration for each level of a machine, innermost first."""
+
+    found: list[Level]
+    measured: list[Calibration]
+    #: ``block`` or ``cyclic``.
+    placement: str
+
+    def machine(self, name: str) -> dict[str, Any]:
+        """The description of the machine: its own parameters are those of the outermost level."""
+        made = [calibration.machine(name) for calibration in self.measured]
+        inner = list(zip(self.found, made, strict=True))[:-1]
+        described = [{"name": of.name, "size": of.size} | {key: m[key] for key in _OF_LEVEL} for of, m in inner]
+        machine = made[-1] | {"placement": self.placement}
+        names = " and ".join(level.name for level in self.found)
+        machine["summary"] = f"{machine['summary']}; {names} measured apart"
+        machine["fit"] |= {"levels": {of.name: m["fit"] | {"members": list(of.members)} for of, m in inner}}
+        # Tables follow all plain values, as TOML wants them.
+        return {key: machine[key] for key in machine if key != "fit"} | {"levels": described, "fit": machine["fit"]}
+
+
+def calibrate_levels(rounds: int = 200, progress: Callable[[int, int], None] | None = None) -> Levels | None:
+    """Measures each level of the machine on ranks that talk across it; the result is on rank 0, None elsewhere.
+
+    Raises:
+        InputError: fewer than two ranks, unlike nodes, or no MPI for Python.
+
+    """
+    from unisono.mpi.groups import wait_for
+    from unisono.mpi.library import import_mpi, together
+
+    mpi = import_mpi()
+    world = mpi.COMM_WORLD
+    where = places(mpi, world)
+    found, placement = together(world, lambda: (levels(where), ranks_in_order(where)))
+    measured = []
+    for at, level in enumerate(found):
+        if world.rank in level.members:
+            group = world.Create_group(world.group.Incl(list(level.members)))
+            step = None if progress is None else partial(_share, progress, at, len(found))
+            made = calibrate(rounds, step, group)
+            measured += [made] if made is not None else []
+            group.Free()
+        wait_for(world)
+    return Levels(found, measured, placement) if world.rank == 0 else None
+
+
+def _share(progress: Callable[[int, int], None], at: int, of: int, done: int, total: int) -> None:
+    progress(at * total + done, of * total)
+
+
 def _round(value: float) -> float:
     """Six significant digits: measured times have no more."""
     return float(f"{value:.6g}") if math.isfinite(value) else 0.0
 
 
-def calibrate(rounds: int = 200, progress: Callable[[int, int], None] | None = None) -> Calibration | None:
-    """Measures on all ranks of MPI's world; the result is on rank 0, None elsewhere.
+def calibrate(
+    rounds: int = 200, progress: Callable[[int, int], None] | None = None, comm: Any | None = None
+) -> Calibration | None:
+    """Measures on all ranks of ``comm``, MPI's world by default; the result is on rank 0, None elsewhere.
 
     Raises:
         InputError: fewer than two ranks, or no MPI for Python.
@@ -129,7 +189,7 @@ def calibrate(rounds: int = 200, progress: Callable[[int, int], None] | None = N
     from unisono.mpi.library import import_mpi
 
     mpi = import_mpi()
-    world = mpi.COMM_WORLD
+    world = mpi.COMM_WORLD if comm is None else comm
     if world.size < 2:
         raise InputError("a calibration needs at least two ranks: mpiexec -n 4 unisono calibrate -o machine.toml")
     steps = _steps(mpi, world, rounds)

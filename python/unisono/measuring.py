@@ -12,10 +12,14 @@ from unisono.mpi.collectives import Array, Collectives, buffers
 
 __all__ = ["Contest", "Timing", "checksum", "contest"]
 
+#: The duration that a burst of calls aims at, in seconds, and the most calls of it.
+_BURST = 2e-4
+_MOST_CALLS = 200
+
 
 @dataclass
 class Timing:
-    """One contestant at one size: of each round the median over its repetitions of the slowest rank's time, seconds."""
+    """One contestant at one size: of each round the lower quartile over bursts of the slowest rank's time, seconds."""
 
     rounds: list[float]
     #: Checksum of the result's bits on this rank; the order of additions shows in it.
@@ -42,6 +46,11 @@ class Contest:
         pairs = zip(self.timings[at].rounds, self.timings[other].rounds, strict=True)
         return sum(mine < theirs for mine, theirs in pairs)
 
+    def won_all(self, at: int, other: int = 0) -> int:
+        """Rounds in which one contestant was faster than another was in any round."""
+        fastest = min(self.timings[other].rounds)
+        return sum(mine < fastest for mine in self.timings[at].rounds)
+
 
 def checksum(output: Array) -> str:
     """A few letters for the bits of a result."""
@@ -59,10 +68,11 @@ def contest(
 ) -> Contest:
     """Times contestants in interleaved rounds of a fixed duration each; all ranks of ``comm`` call it.
 
-    A round of a contestant begins with a barrier; the time of a call is the slowest rank's. Their order turns from
-    round to round, so that none always runs after the same other.
+    A round of a contestant begins with a barrier and has many bursts of calls that follow one another as in a compiled
+    program; the time of a call is a burst's on its slowest rank, divided by its calls. The order of the contestants
+    turns from round to round, so that none always runs after the same other.
     """
-    calls: list[Callable[[], None]] = []
+    calls: list[Callable[[int], None]] = []
     outputs = []
     for contestant in contestants:
         send, recv = buffers(collective, elements, comm.size, comm.rank)
@@ -73,27 +83,28 @@ def contest(
     repeats = []
     for at, call in enumerate(calls):
         # First calls connect and allocate.
-        for _ in range(3):
-            call()
+        call(3)
         start = mpi.Wtime()
-        call()
-        took = comm.allreduce(mpi.Wtime() - start, op=mpi.MAX)
-        repeats.append(int(min(max(seconds / max(took, 1e-7), 3), 2000)))
+        call(1)
+        took = max(comm.allreduce(mpi.Wtime() - start, op=mpi.MAX), 1e-7)
+        burst = int(min(max(_BURST / took, 1), _MOST_CALLS))
+        repeats.append((burst, int(min(max(seconds / (burst * took), 3), 2000))))
         made[at] += 4
     bits = [checksum(output) for output in outputs]
     times: list[list[float]] = [[] for _ in calls]
     for turn in range(rounds):
         for at in _turned(len(calls), turn):
-            call = calls[at]
-            taken = np.empty(repeats[at])
+            call, (burst, bursts) = calls[at], repeats[at]
+            taken = np.empty(bursts)
             comm.Barrier()
-            for again in range(repeats[at]):
+            for again in range(bursts):
                 start = mpi.Wtime()
-                call()
-                taken[again] = mpi.Wtime() - start
+                call(burst)
+                taken[again] = (mpi.Wtime() - start) / burst
             comm.Allreduce(mpi.IN_PLACE, taken, op=mpi.MAX)
-            times[at].append(float(np.median(taken)))
-            made[at] += repeats[at]
+            # Where other work takes a core away, a burst is tens of times as long, and tells nothing of the call.
+            times[at].append(float(np.quantile(taken, 0.25)))
+            made[at] += burst * bursts
     served = [contestant.served - first for contestant, first in zip(contestants, before, strict=True)]
     return Contest(elements, [Timing(*row) for row in zip(times, bits, made, served, strict=True)])
 

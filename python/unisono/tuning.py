@@ -1,5 +1,6 @@
 """Decision tables by measurement: the model proposes, interleaved rounds decide, the library stays where it is good."""
 
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -14,12 +15,19 @@ from unisono.mpi.collectives import Collectives
 from unisono.mpi.groups import members, nodes, wait_for
 from unisono.planning import save_plans
 
-__all__ = ["LIBRARY", "Cell", "Contender", "Family", "Row", "groups", "rows_of", "tune"]
+__all__ = ["LIBRARY", "SHORT", "Cell", "Contender", "Family", "Row", "groups", "is_idle", "rows_of", "tune"]
 
 #: The MPI library's own.
 LIBRARY = "library"
 #: More algorithms than there are.
 _ALL = 1000
+#: Messages below this many bytes take about a microsecond, of which intercepting a call is a part: there a schedule has
+#: to be faster in a round than the library was in any, on an idle machine.
+SHORT = 2048
+#: The share of rounds that a schedule has to win.
+_MOSTLY = 5 / 6
+#: Processes that want to run, for each core, on a machine that counts as idle but for this program.
+_BUSY = 1.25
 
 
 @dataclass
@@ -32,6 +40,8 @@ class Contender:
     won: int
     #: Whether its calls ran as planned; a schedule that does not serve a count leaves it to the library.
     effective: bool = True
+    #: Whether it did not clearly win a short message, which it must not serve then, whatever it does for longer ones.
+    left: bool = False
 
     @property
     def name(self) -> str:
@@ -59,7 +69,7 @@ class Cell:
     @property
     def measured(self) -> list[tuple[Plan | None, float, int, bool]]:
         """The contenders as the extension module takes them."""
-        return [(c.plan, c.seconds, c.won, c.effective) for c in self.contenders]
+        return [(c.plan, c.seconds, c.won, c.effective and not c.left) for c in self.contenders]
 
     def report(self) -> dict[str, Any]:
         """The cell for JSON."""
@@ -144,6 +154,14 @@ def groups(
     return found, limits, missing
 
 
+def is_idle(mpi: Any, world: Any) -> bool:
+    """Whether the ranks have a core each on every node, and little else runs; all ranks of MPI's world call it."""
+    cores = os.cpu_count() or 1
+    here = next(ranks for ranks in nodes(mpi, world) if world.rank in ranks)
+    own = len(here) <= cores and os.getloadavg()[0] <= _BUSY * cores
+    return bool(world.allreduce(int(own), op=mpi.MIN))
+
+
 def tune(
     mpi: Any,
     world: Any,
@@ -163,6 +181,7 @@ def tune(
     The families have their cells on rank 0 only.
     """
     placed, limits = where
+    idle = is_idle(mpi, world)
     families = [Family(name, limit, list(counts)) for name in collectives for limit in limits]
     measured: dict[tuple[str, int, int], list[Cell]] = {}
     done, total = 0, len(collectives) * len(placed) * len(counts)
@@ -175,7 +194,7 @@ def tune(
             plans = None if names is None else _plans(name, machine, ranks, counts, names, candidates, says)
             cells = measured[name, ranks, per_node] = []
             group = world.Create_group(world.group.Incl(chosen)) if world.rank in chosen else None
-            for cell in _measure(mpi, group, name, per_node, counts, plans, rounds):
+            for cell in _measure(mpi, group, name, per_node, counts, plans, rounds, idle):
                 cells.append(cell)
                 done += 1
                 progress(done, total)
@@ -227,10 +246,12 @@ def _measure(
     counts: Sequence[int],
     plans: list[list[Plan]] | None,
     rounds: int,
+    idle: bool,
 ) -> Iterator[Cell]:
     """Times all contenders on a group, at all counts; on other ranks nothing.
 
-    Contender number k of all counts shares a plan file, each of which a library of its own serves.
+    Unless ``idle``, no schedule serves a short message. Contender number k of all counts shares a plan file; a library
+    of its own serves each of these files.
     """
     if group is None:
         return
@@ -255,7 +276,10 @@ def _measure(
             for lane, timing in enumerate(result.timings[1:], start=1):
                 plan = None if plans is None else plans[at][lane - 1]
                 effective = timing.served == timing.calls
-                contenders.append(Contender(plan, timing.seconds, result.won(lane), effective))
+                short = 4 * count < SHORT
+                won = result.won_all(lane) if short else result.won(lane)
+                left = short and not (idle and won >= _MOSTLY * rounds)
+                contenders.append(Contender(plan, timing.seconds, won, effective, left))
             yield Cell(collective, group.size, per_node, count, rounds, contenders)
         group.Barrier()
 

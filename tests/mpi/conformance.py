@@ -19,7 +19,18 @@ from ..python.test_mpi import COMPILERS, SOURCES, report, run
 
 __all__ = ["compile_for", "forced", "served"]
 
-KINDS = ("allreduce", "reduce", "broadcast", "allgather", "reduce-scatter", "alltoall", "barrier")
+KINDS = (
+    "allreduce",
+    "reduce",
+    "broadcast",
+    "allgather",
+    "reduce-scatter",
+    "alltoall",
+    "barrier",
+    "gather",
+    "scatter",
+    "scan",
+)
 #: Random calls of a program. The waiting ranks of MPICH do not yield, so that more of them than cores are slow.
 CALLS = {"openmpi": 140, "mpich": 70, "abi": 70}
 CALLS_ON_SHARED_CORES = {"openmpi": 140, "mpich": 14, "abi": 14}
@@ -62,10 +73,16 @@ def forced(ranks: int, folder: Path) -> list[Path]:
 
 def compile_for(abi: str, folder: Path) -> dict[str, Path]:
     """The programs of the suite."""
-    programs = {name: folder / f"{name}-{abi}" for name in ("random", "faults", "begun", "vectors")}
+    programs = {
+        name: folder / f"{name}-{abi}" for name in ("random", "faults", "begun", "vectors", "pieces", "persistent")
+    }
     for name, target in programs.items():
         command = [str(COMPILERS[abi]), "-O1", str(SOURCES / f"{name}.c"), "-o", str(target), "-lm"]
         subprocess.run(command, check=True)
+    # One in C++, by the same wrapper, which knows the library and its headers.
+    programs["objects"] = folder / f"objects-{abi}"
+    cxx = [str(COMPILERS[abi]), "-O1", "-x", "c++", str(SOURCES / "objects.cpp"), "-o", str(programs["objects"])]
+    subprocess.run([*cxx, "-lstdc++"], check=True)
     return programs
 
 
@@ -85,6 +102,9 @@ def served(plan: Path, ranks: int, abi: str, programs: dict[str, Path], seed: in
         ("faults", ("planned",), f"ok {ranks}\n"),
         ("begun", ("5",), f"ok {ranks}\n"),
         ("vectors", ("12",), f"ok {ranks}\n"),
+        ("pieces", ("12",), f"ok {ranks}\n"),
+        ("persistent", ("3",), f"ok {ranks}\n"),
+        ("objects", (), f"ok {ranks}\n"),
     ):
         env = {"UNISONO_UNLIKE_BITS": "1"}
         done = run(ranks, programs[program], *arguments, options=options, env=env)

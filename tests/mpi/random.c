@@ -29,7 +29,7 @@ static void fail(const char *what, int count, size_t at) {
 
 typedef enum { SIGNED, UNSIGNED, FLOATING } Family;
 typedef struct { MPI_Datatype type; int bytes; Family family; } Type;
-static Type types[10];
+static Type types[11];
 static MPI_Op ops[10], users[2];
 static int with_users;
 
@@ -46,7 +46,8 @@ static void user_first(void *in, void *inout, int *n, MPI_Datatype *t) {
 static void make_types(void) {
     Type list[] = {{MPI_INT, 4, SIGNED}, {MPI_FLOAT, 4, FLOATING}, {MPI_DOUBLE, 8, FLOATING}, {MPI_INT64_T, 8, SIGNED},
                    {MPI_UINT8_T, 1, UNSIGNED}, {MPI_SHORT, 2, SIGNED}, {MPI_UNSIGNED, 4, UNSIGNED},
-                   {MPI_LONG, 8, SIGNED}, {MPI_UINT16_T, 2, UNSIGNED}, {MPI_SIGNED_CHAR, 1, SIGNED}};
+                   {MPI_LONG, 8, SIGNED}, {MPI_UINT16_T, 2, UNSIGNED}, {MPI_SIGNED_CHAR, 1, SIGNED},
+                   {MPI_COUNT, 8, SIGNED}};
     memcpy(types, list, sizeof list);
     MPI_Op o[] = {MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX, MPI_LAND, MPI_LOR, MPI_LXOR, MPI_BAND, MPI_BOR, MPI_BXOR};
     memcpy(ops, o, sizeof o);
@@ -129,7 +130,7 @@ static void drop(Layout *l) { if (l->type != MPI_INT) MPI_Type_free(&l->type); }
 static void wait(MPI_Request *request) { MPI_Wait(request, MPI_STATUS_IGNORE); }
 
 static void reduction(int which, char *in, char *out, char *ref, MPI_Comm comm, int me, int ranks) {
-    Type t = types[all_draw(10)];
+    Type t = types[all_draw(11)];
     int o = (int)all_draw(t.family == FLOATING ? 4 : 10), n = random_count(), root = (int)all_draw(ranks);
     int in_place = (int)all_draw(3) == 0, rounds = t.family == FLOATING && o < 2;
     int given = which == 2 ? n * ranks : n;

@@ -25,6 +25,13 @@ def test_errors_are_those_of_the_library(compiled: Compile, plan: Plans, tmp_pat
     assert report(said)["allreduce", "recursive-doubling"] > 1
 
 
+@pytest.mark.parametrize(("abi", "ranks"), [("openmpi", 3), ("mpich", 2), ("abi", 2)])
+def test_every_operator_on_every_datatype(compiled: Compile, plan: Plans, abi: str, ranks: int) -> None:
+    """Those of Fortran too, as far as the library has them: bits, or error classes."""
+    done = run(ranks, compiled("datatypes", abi), options=("--plan", str(plan(ranks))))
+    assert (done.code, done.out) == (0, f"ok {ranks} all\n"), done.out + done.err
+
+
 def test_a_report_without_a_plan_changes_no_error(compiled: Compile, tmp_path: Path) -> None:
     said = tmp_path / "report"
     done = run(2, compiled("faults", "openmpi"), options=("--report", str(said)))

@@ -1,4 +1,4 @@
-"""Collectives with a count for every rank: a plan serves them where all give as many bytes."""
+"""Collectives with a count for every rank: a plan serves them where all give about as many bytes."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +16,7 @@ Plans = Callable[[int], Path]
     ("abi", "ranks"), [("openmpi", 1), ("openmpi", 2), ("openmpi", 3), ("openmpi", 5), ("mpich", 2), ("abi", 2)]
 )
 @pytest.mark.parametrize("check", [False, True])
-def test_equal_counts_are_served(
+def test_counts_that_differ_little_are_served(
     compiled: Compile, plan: Plans, tmp_path: Path, abi: str, ranks: int, check: bool
 ) -> None:
     said, rounds = tmp_path / "report", 24
@@ -28,9 +28,10 @@ def test_equal_counts_are_served(
         if name in calls:
             assert algorithm != "library"
             calls[name] += count
-    equal = rounds if ranks == 1 else rounds * 3 // 4
-    assert calls["reduce-scatter"] == equal
-    assert calls["allgather"] > equal
+    # In every eighth round the counts are so unlike that the library makes the calls.
+    served = rounds if ranks == 1 else rounds * 7 // 8
+    assert calls["reduce-scatter"] == served
+    assert calls["allgather"] > served
     if ranks > 1:
         assert f"MPI_Reduce_scatter {' ' * 27}" in said.read_text()
     if check:
@@ -45,5 +46,6 @@ def test_programs_that_look_for_large_counts_are_served(plan: Plans, tmp_path: P
     done = run(2, environment / "bin" / "python", SOURCES / "vectors.py", options=options)
     assert (done.code, done.out) == (0, "ok 2\n"), done.out + done.err
     rows = report(said)
-    assert rows["allgather", "bruck"] == 3
-    assert rows["reduce-scatter", "pairwise"] == 3
+    # Counts of 5 and 4 too.
+    assert rows["allgather", "bruck"] == 6
+    assert rows["reduce-scatter", "pairwise"] == 6

@@ -3,9 +3,12 @@
 //! MPICH's handles are 32-bit integers, those of the MPI 5 standard ABI are small numbers as pointers, and Open MPI's
 //! are addresses of objects. Source: `mpi.h` of MPICH 5.0.2, `mpi_abi.h` (MPI 5.0, chapter 20), `mpi.h` of Open MPI 5.
 
-use std::ffi::{CStr, CString, c_int};
+use std::{
+    ffi::{CStr, CString, c_int},
+    sync::OnceLock,
+};
 
-use crate::symbols::Scope;
+use crate::{learned::candidates, symbols::Scope};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Abi {
@@ -19,6 +22,8 @@ pub enum Abi {
 pub enum Number {
     Signed,
     Unsigned,
+    /// An INTEGER of Fortran, which has no logical operators.
+    Integer,
     Float,
     /// Bits without a value: `MPI_BYTE`.
     Bits,
@@ -44,6 +49,7 @@ impl Number {
         use Op::{And, BitAnd, BitOr, BitXor, Max, Min, Or, Prod, Sum, Xor};
         match self {
             Self::Signed | Self::Unsigned => true,
+            Self::Integer => !matches!(op, And | Or | Xor),
             Self::Float | Self::LongDouble => matches!(op, Max | Min | Sum | Prod),
             Self::Complex => matches!(op, Sum | Prod),
             Self::Logical => matches!(op, And | Or | Xor),
@@ -101,6 +107,10 @@ pub struct Constants {
     /// Open MPI's predefined operators that no plan serves, and none; other libraries' tell themselves.
     other_ops: Vec<usize>,
     types: Vec<(usize, Element)>,
+    /// Datatypes whose size only the running library knows.
+    pub(crate) candidates: Vec<(usize, Number)>,
+    /// Those of them that it has, sorted by handle.
+    learned: OnceLock<Vec<(usize, Element)>>,
 }
 
 /// Name as Open MPI spells its object, handle of MPICH, handle of the standard ABI.
@@ -209,6 +219,8 @@ impl Constants {
             other_ops: others.iter().filter_map(|name| object(format!("ompi_mpi_op_{name}"))).collect(),
             ops,
             types,
+            candidates: candidates(abi, scope),
+            learned: OnceLock::new(),
         })
     }
 
@@ -234,10 +246,28 @@ impl Constants {
         }
     }
 
+    /// The handle of a predefined operator.
+    pub fn op_handle(&self, op: Op) -> usize {
+        self.ops.iter().find(|row| row.1 == op).map_or(self.sum, |row| row.0)
+    }
+
     /// A predefined datatype without gaps.
     #[inline]
     pub fn element(&self, handle: usize) -> Option<Element> {
-        self.types.binary_search_by_key(&handle, |row| row.0).ok().map(|row| self.types[row].1)
+        let find =
+            |types: &[(usize, Element)]| types.binary_search_by_key(&handle, |row| row.0).map(|row| types[row].1);
+        find(&self.types).ok().or_else(|| find(self.learned.get()?).ok())
+    }
+
+    /// Adds datatypes, sorted by handle, once.
+    pub(crate) fn learn(&self, types: Vec<(usize, Element)>) {
+        self.learned.get_or_init(|| types);
+    }
+
+    /// Bytes of an INTEGER of Fortran, if the library has it and MPI runs.
+    pub fn fortran_integer_bytes(&self) -> Option<usize> {
+        let (handle, _) = self.candidates.first()?;
+        self.element(*handle).map(|element| element.bytes)
     }
 }
 
@@ -267,6 +297,7 @@ mod tests {
         let taken = |number: Number| all.map(|op| u8::from(number.takes(op)));
         assert_eq!(taken(Number::Signed), [1; 10]);
         assert_eq!(taken(Number::Unsigned), [1; 10]);
+        assert_eq!(taken(Number::Integer), [1, 1, 1, 1, 0, 0, 0, 1, 1, 1]);
         assert_eq!(taken(Number::Float), [1, 1, 1, 1, 0, 0, 0, 0, 0, 0]);
         assert_eq!(taken(Number::LongDouble), [1, 1, 1, 1, 0, 0, 0, 0, 0, 0]);
         assert_eq!(taken(Number::Complex), [0, 0, 1, 1, 0, 0, 0, 0, 0, 0]);

@@ -48,6 +48,8 @@ pub struct Call {
 // SAFETY: addresses are only numbers here. Who runs the call promises that the memory is there (`Planned::run`), on
 // whichever thread that is.
 unsafe impl Send for Call {}
+// SAFETY: as above; nothing of it changes.
+unsafe impl Sync for Call {}
 
 impl Call {
     pub fn class(&self) -> OperatorClass {
@@ -63,8 +65,8 @@ impl Call {
         let piece = self.elements.checked_mul(self.element_bytes)?;
         let all = piece.checked_mul(usize::try_from(ranks).ok()?)?;
         Some(match self.kind {
-            Kind::Allgather => (piece, all),
-            Kind::ReduceScatter => (all, piece),
+            Kind::Allgather | Kind::Gather => (piece, all),
+            Kind::ReduceScatter | Kind::Scatter => (all, piece),
             Kind::Alltoall => (all, all),
             _ => (piece, piece),
         })

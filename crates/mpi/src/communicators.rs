@@ -127,6 +127,12 @@ impl Library {
             // SAFETY: as above.
             Kind::Allgather => unsafe { (f.Allgather)(at, count, uint64, at, count, uint64, alone) },
             // SAFETY: as above.
+            Kind::Scan => unsafe { (f.Scan)(at, at, count, uint64, c.sum, alone) },
+            // SAFETY: as above.
+            Kind::Gather => unsafe { (f.Gather)(at, count, uint64, at, count, uint64, 0, alone) },
+            // SAFETY: as above.
+            Kind::Scatter => unsafe { (f.Scatter)(at, count, uint64, at, count, uint64, 0, alone) },
+            // SAFETY: as above.
             Kind::Alltoall => unsafe { (f.Alltoall)(at, count, uint64, at, count, uint64, alone) },
             _ => 0,
         };

@@ -99,10 +99,15 @@ functions! {
     Op_commutative: unsafe extern "C" fn(OpHandle, *mut c_int) -> c_int, c"PMPI_Op_commutative";
     Pack: unsafe extern "C" fn(usize, c_int, Datatype, usize, c_int, *mut c_int, Comm) -> c_int, c"PMPI_Pack";
     Query_thread: unsafe extern "C" fn(*mut c_int) -> c_int, c"PMPI_Query_thread";
+    Recv_init: unsafe extern "C" fn(usize, c_int, Datatype, c_int, c_int, Comm, *mut usize) -> c_int, c"PMPI_Recv_init";
     Reduce: unsafe extern "C" fn(usize, usize, c_int, Datatype, OpHandle, c_int, Comm) -> c_int, c"PMPI_Reduce";
     Reduce_scatter: unsafe extern "C" fn(usize, usize, *const c_int, Datatype, OpHandle, Comm) -> c_int, c"PMPI_Reduce_scatter";
     Reduce_scatter_block: unsafe extern "C" fn(usize, usize, c_int, Datatype, OpHandle, Comm) -> c_int, c"PMPI_Reduce_scatter_block";
     Reduce_local: unsafe extern "C" fn(usize, usize, c_int, Datatype, OpHandle) -> c_int, c"PMPI_Reduce_local";
+    Request_free: unsafe extern "C" fn(*mut usize) -> c_int, c"PMPI_Request_free";
+    Scan: unsafe extern "C" fn(usize, usize, c_int, Datatype, OpHandle, Comm) -> c_int, c"PMPI_Scan";
+    Scatter: unsafe extern "C" fn(usize, c_int, Datatype, usize, c_int, Datatype, c_int, Comm) -> c_int, c"PMPI_Scatter";
+    Start: unsafe extern "C" fn(*mut usize) -> c_int, c"PMPI_Start";
     Status_set_cancelled: unsafe extern "C" fn(*mut c_void, c_int) -> c_int, c"PMPI_Status_set_cancelled";
     Status_set_elements: unsafe extern "C" fn(*mut c_void, Datatype, c_int) -> c_int, c"PMPI_Status_set_elements";
     Test: unsafe extern "C" fn(*mut usize, *mut c_int, *mut Status) -> c_int, c"PMPI_Test";

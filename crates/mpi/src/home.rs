@@ -20,6 +20,7 @@ use unisono_schedule::plan_file::PlanFile;
 use crate::{
     library::{Comm, Library, Outcome},
     planned::Planned,
+    requests::PersistentRequest,
     route::{Lease, Peer, Route, Tags},
     rows::Rows,
     watch::{Calls, Notes, Watch},
@@ -86,6 +87,7 @@ impl Home {
     ) -> Outcome<Self> {
         let comm = library.dup(world)?;
         library.return_errors(comm)?;
+        library.learn_types()?;
         let digest = plan.map_or([0, 0], |plan| plan.digest());
         // 0 stands for no plan.
         let first = plan.map_or(0, |_| digest[0].wrapping_add(terms).max(1));
@@ -157,9 +159,10 @@ impl Home {
         // One rank proves for all: they have the same plan.
         let prepared = unless_it_panics(|| {
             let proven = rank > 0 || plan.prove_rows(Some(ranks)).is_ok();
-            let (rows, tags) = if proven { Rows::new(plan, ranks, rank, per_node) } else { None }?;
-            let begun = if self.begins && library.has_progress_hook() { self.tags.lease(tags) } else { None };
-            Some((rows, self.tags.lease(tags)?, begun))
+            let rows = if proven { Rows::new(plan, ranks, rank, per_node) } else { None }?;
+            let begun = if self.begins && library.has_progress_hook() { self.tags.lease(rows.tags) } else { None };
+            let lease = self.tags.lease(rows.tags)?;
+            Some((rows, lease, begun))
         });
         let first = |lease: Option<&Lease>| lease.map_or(REFUSED, Lease::first);
         let tag = first(prepared.as_ref().map(|(_, lease, _)| lease));
@@ -175,11 +178,45 @@ impl Home {
         };
         let planned = Planned::new(route(lease, 0), rows, rank);
         let begun = begun.filter(|_| given(1)).map(|lease| planned.beside(route(lease, 1)));
-        let watched = self.notes.as_ref().filter(|_| ranks > 1 && varies(plan, ranks));
         let serial = all.first().map_or(0, |numbers| numbers[2]);
-        let watch = |of: Calls| Some(Watch::new(Arc::clone(watched?), at.as_slice().into(), serial, of));
-        let begun = begun.map(|begun| Box::new(begun.watched(watch(Calls::Begun))));
-        Ok(Joined::Planned { planned: Box::new(planned.watched(watch(Calls::Blocking))), begun })
+        let begun = begun.map(|begun| Box::new(begun.watched(self.watch(plan, &at, serial, Calls::Begun))));
+        let watch = self.watch(plan, &at, serial, Calls::Blocking);
+        Ok(Joined::Planned { planned: Box::new(planned.watched(watch)), begun })
+    }
+
+    fn watch(&self, plan: &PlanFile, at: &[c_int], serial: c_int, of: Calls) -> Option<Watch> {
+        let ranks = u32::try_from(at.len()).ok()?;
+        let notes = self.notes.as_ref().filter(|_| ranks > 1 && varies(plan, ranks))?;
+        Some(Watch::new(Arc::clone(notes), at.into(), serial, of))
+    }
+
+    /// Runs the calls of one persistent collective by the rows of `planned`, with tags of their own: they may run beside all
+    /// others, and begin in any order. All ranks of the communicator call this together. None: no tags are left on a rank.
+    ///
+    /// # Errors
+    /// Those of the library.
+    pub fn another(&self, library: &Library, comm: Comm, planned: &Planned) -> Outcome<Option<Planned>> {
+        let (rows, ranks) = (planned.rows(), planned.rows().ranks);
+        let at = library.ranks_in(comm, ranks, self.comm)?;
+        let lease = self.tags.lease(rows.tags);
+        let mine = [lease.as_ref().map_or(REFUSED, Lease::first), self.joined.fetch_add(1, Ordering::Relaxed)];
+        let all = if ranks > 1 { library.all_numbers(mine, comm, ranks)? } else { vec![mine] };
+        let Some(lease) = lease.filter(|_| all.iter().all(|numbers| numbers[0] != REFUSED)) else { return Ok(None) };
+        let peers = at.iter().zip(&all).map(|(&rank, numbers)| Peer { rank, tag: numbers[0] }).collect();
+        let serial = all.first().map_or(0, |numbers| numbers[1]);
+        let watch = self.watch(&rows.plan, &at, serial, Calls::Begun);
+        Ok(Some(planned.beside(Route::over(self.comm, lease, peers)).watched(watch)))
+    }
+
+    /// A request that this process can complete again and again; none where it has no tag left.
+    ///
+    /// # Errors
+    /// Those of the library.
+    pub fn persistent(&self, library: &Library) -> Outcome<Option<PersistentRequest>> {
+        match self.tags.lease(1) {
+            Some(lease) => library.persistent(self.comm, lease).map(Some),
+            None => Ok(None),
+        }
     }
 
     /// The most of these ranks that share a node; none where no row depends on it.

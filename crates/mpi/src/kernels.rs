@@ -18,13 +18,13 @@ pub fn serves(element: Element, op: Op) -> bool {
 /// Each address holds `count` elements of `element`; `to` may be one of the others, and overlaps them in no other way.
 #[inline]
 pub unsafe fn combine(element: Element, op: Op, left: *const u8, right: *const u8, to: *mut u8, count: usize) -> bool {
-    use Number::{Bits, Float, Signed, Unsigned};
+    use Number::{Bits, Float, Integer, Signed, Unsigned};
     let x = Operands { left, right, to, count, bytes: element.bytes };
     match (element.number, element.bytes) {
         (Float, 4) => x.float::<f32>(op),
         (Float, 8) => x.float::<f64>(op),
-        (Signed, 4) => x.integer::<i32>(op),
-        (Signed, 8) => x.integer::<i64>(op),
+        (Signed | Integer, 4) => x.integer::<i32>(op),
+        (Signed | Integer, 8) => x.integer::<i64>(op),
         (Unsigned, 4) => x.integer::<u32>(op),
         (Unsigned, 8) => x.integer::<u64>(op),
         (Bits, 1) if matches!(op, Op::BitAnd | Op::BitOr | Op::BitXor) => x.integer::<u8>(op),

@@ -106,6 +106,11 @@ impl Library {
         self.scope.find(name)
     }
 
+    /// The address of a function that the Fortran bindings have, if they are loaded.
+    pub fn find_binding(&self, name: &std::ffi::CStr) -> Option<*mut c_void> {
+        self.scope.find_binding(name)
+    }
+
     pub fn size(&self, comm: Comm) -> Outcome<u32> {
         let mut size = 0;
         // SAFETY: one integer is written.
@@ -264,6 +269,8 @@ impl Library {
             Kind::Reduce => unsafe { (f.Reduce)(from, to, count, datatype, op, root, comm) },
             // SAFETY: as the caller promises.
             Kind::ReduceScatter => unsafe { (f.Reduce_scatter_block)(from, to, count, datatype, op, comm) },
+            // SAFETY: as the caller promises.
+            Kind::Scan => unsafe { (f.Scan)(from, to, count, datatype, op, comm) },
             // SAFETY: as the caller promises.
             _ => unsafe { (f.Allreduce)(from, to, count, datatype, op, comm) },
         })

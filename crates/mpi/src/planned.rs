@@ -60,7 +60,7 @@ impl Planned {
         let rows = Rows::new(plan, ranks, rank, per_node);
         // A program that one rank cannot decode is no reason for it to go another way than the others.
         let (least, _) = library.bounds(u64::from(rows.is_some()), private)?;
-        Ok(rows.filter(|_| least == 1).map(|(rows, _)| Self::new(Route::direct(private), rows, rank)))
+        Ok(rows.filter(|_| least == 1).map(|rows| Self::new(Route::direct(private), rows, rank)))
     }
 
     /// Runs calls by these rows, with messages by this route.

@@ -33,15 +33,16 @@ pub struct Rows {
     pub(crate) ranks: u32,
     /// By kind; those that come first serve first.
     pub(crate) entries: Vec<Vec<Entry>>,
+    /// The number of tags that this rank receives by.
+    pub(crate) tags: c_int,
 }
 
 /// Calls beyond are the library's own: a message's length is an `int`.
 const MOST_BYTES: usize = i32::MAX as usize;
 
 impl Rows {
-    /// The rows for so many ranks, of which so many share a node, with the number of tags that this rank receives by; none if
-    /// one of its programs cannot be decoded.
-    pub fn new(plan: &Arc<PlanFile>, ranks: u32, rank: u32, per_node: Option<u32>) -> Option<(Self, c_int)> {
+    /// The rows for so many ranks, of which so many share a node; none if one of its programs cannot be decoded.
+    pub fn new(plan: &Arc<PlanFile>, ranks: u32, rank: u32, per_node: Option<u32>) -> Option<Self> {
         let mut entries: Vec<Vec<Entry>> = Kind::ALL.iter().map(|_| Vec::new()).collect();
         let mut tags = 1;
         let rows = plan.table().rows().iter().enumerate().filter(|(_, row)| row.ranks == ranks);
@@ -77,7 +78,7 @@ impl Rows {
         for (number, entry) in entries.iter_mut().flatten().enumerate() {
             entry.number = number;
         }
-        Some((Self { plan: Arc::clone(plan), ranks, entries }, tags))
+        Some(Self { plan: Arc::clone(plan), ranks, entries, tags })
     }
 
     /// Which entry serves a call; the answer is the same on all ranks. None: the library's own.
@@ -92,8 +93,10 @@ impl Rows {
         let fits = call.element_bytes > 0 && given.max(got) <= MOST_BYTES;
         // Counting ranks from another root turns their order.
         let turned = class == OperatorClass::Ordered && call.kind.has_root() && call.root != facts.collective.root;
+        // And with it the pieces of the ranks, which lie in the order of the communicator.
+        let has_pieces = matches!(call.kind, Kind::Gather | Kind::Scatter) && call.root != facts.collective.root;
         let known = !call.kind.has_root() || call.root < self.ranks;
-        (fits && known && !turned && facts.serves(call.elements as u64)).then_some(found)
+        (fits && known && !turned && !has_pieces && facts.serves(call.elements as u64)).then_some(found)
     }
 
     /// The row of the plan's table that an entry is.

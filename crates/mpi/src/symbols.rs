@@ -29,7 +29,9 @@ unsafe impl Send for Scope {}
 unsafe impl Sync for Scope {}
 
 /// The names under which MPI libraries are loaded.
-const LIBRARIES: [&CStr; 3] = [c"libmpi_abi.so.1", c"libmpi.so.12", c"libmpi.so.40"];
+const LIBRARIES: [&CStr; 4] = [c"libmpi_abi.so.1", c"libmpi.so.12", c"libmpich.so.12", c"libmpi.so.40"];
+/// The names under which their Fortran bindings are loaded.
+const BINDINGS: [&CStr; 3] = [c"libmpi_mpifh.so.40", c"libmpifort.so.12", c"libmpichfort.so.12"];
 
 impl Scope {
     /// The scope that knows `name`.
@@ -38,12 +40,19 @@ impl Scope {
         if global.find(name).is_some() {
             return Some(global);
         }
-        LIBRARIES.iter().find_map(|library| {
-            // SAFETY: a string that ends with a zero; the library is loaded already (NOLOAD), so no foreign code runs.
-            let handle = unsafe { dlopen(library.as_ptr(), RTLD_NOW | RTLD_NOLOAD) };
-            let scope = (!handle.is_null()).then_some(Scope(handle))?;
-            scope.find(name).map(|_| scope)
-        })
+        LIBRARIES.iter().find_map(|library| Self::of(library).filter(|scope| scope.find(name).is_some()))
+    }
+
+    /// The symbols of a library that the process has loaded.
+    fn of(library: &CStr) -> Option<Self> {
+        // SAFETY: a string that ends with a zero; the library is loaded already (NOLOAD), so no foreign code runs.
+        let handle = unsafe { dlopen(library.as_ptr(), RTLD_NOW | RTLD_NOLOAD) };
+        (!handle.is_null()).then_some(Self(handle))
+    }
+
+    /// A function of the Fortran bindings that the process has loaded.
+    pub fn find_binding(&self, name: &CStr) -> Option<*mut c_void> {
+        self.find(name).or_else(|| BINDINGS.iter().find_map(|library| Self::of(library)?.find(name)))
     }
 
     pub fn find(&self, name: &CStr) -> Option<*mut c_void> {

@@ -43,6 +43,9 @@ pub struct Described {
     pub overlaps: bool,
 }
 
+/// Vectors of unlike lengths are served where those of all ranks fill this share of the room for the longest from each.
+const FULL: (i128, i128) = (8, 9);
+
 impl Arguments {
     pub const fn new(kind: Kind, comm: Comm) -> Self {
         Self {
@@ -74,10 +77,13 @@ impl Arguments {
         rank: u32,
     ) -> Outcome<Option<Described>> {
         let Some(vector) = self.vector else { return self.describe_even(library, private, ranks, rank) };
-        let Some(count) = self.even_count(library, vector, ranks)? else { return Ok(None) };
+        let Some((count, is_even)) = self.count_of_all(library, vector, ranks)? else { return Ok(None) };
         let mut even = Self { recv_count: count, ..*self };
         if self.kind == Kind::ReduceScatter {
             even.send_count = count;
+        }
+        if !is_even {
+            return even.describe_unlike(library, private, ranks, rank, vector);
         }
         let Some(displs) = vector.displs.filter(|_| self.recv != library.constants.in_place) else {
             return even.describe_even(library, private, ranks, rank);
@@ -99,16 +105,68 @@ impl Arguments {
         }))
     }
 
-    /// The count of every rank, if they all give as many bytes, which all ranks see alike.
-    fn even_count(&self, library: &Library, vector: Vector, ranks: u32) -> Outcome<Option<i64>> {
+    /// The largest count of a rank, and whether all ranks give as many bytes, which all see alike. None: they give so unlike
+    /// numbers that room for the largest from each is too much.
+    fn count_of_all(&self, library: &Library, vector: Vector, ranks: u32) -> Outcome<Option<(i64, bool)>> {
         let datatype = library.constants.handle(self.recv_type);
         if vector.counts.is_null() || datatype == library.constants.type_null {
             return Ok(None);
         }
         let (size, _) = library.layout(datatype)?;
         let first = vector.counts.at(0);
-        let is_even = size == 0 || (1..ranks as usize).all(|k| vector.counts.at(k) == first);
-        Ok(is_even.then_some(first))
+        if size == 0 || (1..ranks as usize).all(|k| vector.counts.at(k) == first) {
+            return Ok(Some((first, true)));
+        }
+        let counts = || (0..ranks as usize).map(|k| vector.counts.at(k));
+        let (most, least) = (counts().max().unwrap_or(0), counts().min().unwrap_or(0));
+        let sum: i128 = counts().map(i128::from).sum();
+        let fits = least >= 0 && i128::from(most) * i128::from(ranks) * FULL.0 <= sum * FULL.1;
+        Ok(fits.then_some((most, false)))
+    }
+
+    /// A call with room for the largest count from each rank, of which the others use less.
+    fn describe_unlike(
+        &self,
+        library: &Library,
+        private: Option<Comm>,
+        ranks: u32,
+        rank: u32,
+        vector: Vector,
+    ) -> Outcome<Option<Described>> {
+        let (c, me) = (&library.constants, rank as usize);
+        let in_place = self.send == c.in_place;
+        let Some(mut described) = self.describe_even(library, private, ranks, rank)? else { return Ok(None) };
+        let datatype = c.handle(self.recv_type);
+        let ((size, _), extent) = (library.layout(datatype)?, library.extent(datatype)?);
+        let (Some(output), Ok(most)) = (described.output, usize::try_from(self.recv_count)) else { return Ok(None) };
+        let Some(room) = most.checked_mul(size) else { return Ok(None) };
+        let all = (vector.counts, ranks as usize);
+        let own = (vector.counts.from(me), 1);
+        described.overlaps = !in_place && self.send == self.recv;
+        described.unpacks = true;
+        if self.kind == Kind::ReduceScatter {
+            let Some(input) = described.input.filter(|_| described.call.reduction.is_some_and(|r| r.op.is_some()))
+            else {
+                return Ok(None);
+            };
+            let first = if in_place { self.recv } else { self.send };
+            described.input = Some(input.of_counts(first, all, Err(extent)));
+            described.output = Some(output.of_counts(self.recv, own, Err(extent)));
+            return Ok(Some(described));
+        }
+        let (Some(displs), Some(input)) = (vector.displs, described.input) else { return Ok(None) };
+        let places = Places { displs, extent };
+        let given = usize::try_from(vector.counts.at(me)).unwrap_or(0).checked_mul(size);
+        described.call.elements = room;
+        described.input = if in_place {
+            let piece = Memory::new(0, (most, datatype), room, output.plain);
+            Some(piece.of_counts(places.address(self.recv, me), own, Err(extent)))
+        } else {
+            // Where it is not as long as all ranks see it, the library says so.
+            Some(input.in_room(room)).filter(|_| given == Some(input.bytes))
+        };
+        described.output = Some(output.of_counts(self.recv, all, Ok(places)));
+        Ok(described.input.is_some().then_some(described))
     }
 
     fn describe_even(
@@ -125,7 +183,7 @@ impl Arguments {
             return Ok(None);
         }
         let (peers, me) = (ranks as usize, rank as usize);
-        let reduces = matches!(self.kind, Kind::Allreduce | Kind::Reduce | Kind::ReduceScatter);
+        let reduces = matches!(self.kind, Kind::Allreduce | Kind::Reduce | Kind::ReduceScatter | Kind::Scan);
         let reduction = if reduces {
             let (datatype, op_handle) = (c.handle(self.recv_type), c.handle(self.op));
             let (op, element) = (c.op(op_handle), c.element(datatype));
@@ -144,7 +202,9 @@ impl Arguments {
         let is_root = rank == root;
         let has_output = match self.kind {
             Kind::Barrier => false,
-            Kind::Reduce => is_root,
+            Kind::Gather | Kind::Reduce => is_root,
+            // In place, the root keeps its piece where it is.
+            Kind::Scatter => !is_root || self.recv != c.in_place,
             _ => true,
         };
         // A result has an address, and MPI_IN_PLACE is none; of a reduce only the root can be in place.
@@ -169,9 +229,9 @@ impl Arguments {
             Ok(memory.filter(|m| m.address != 0 || !m.plain || m.bytes == 0))
         };
         let (pieces_in, pieces_out) = match self.kind {
-            Kind::Allgather => (1, peers),
+            Kind::Allgather | Kind::Gather => (1, peers),
             Kind::Alltoall => (peers, peers),
-            Kind::ReduceScatter => (peers, 1),
+            Kind::ReduceScatter | Kind::Scatter => (peers, 1),
             _ => (1, 1),
         };
         let (input, output) = match self.kind {
@@ -180,10 +240,16 @@ impl Arguments {
                 let Some(all) = memory(self.recv, self.recv_count, 1, self.recv_type)? else { return Ok(None) };
                 if is_root { (Some(all), None) } else { (None, Some(all)) }
             }
+            Kind::Scatter if !is_root => {
+                let Some(piece) = memory(self.recv, self.recv_count, 1, self.recv_type)? else { return Ok(None) };
+                (None, Some(piece))
+            }
+            // Only the root gives something.
+            Kind::Scatter if in_place => return Ok(None),
             _ => {
                 let input = if in_place {
                     // The whole vector lies where the result goes, and of a gathered one this rank's piece.
-                    let piece = if self.kind == Kind::Allgather { me } else { 0 };
+                    let piece = if matches!(self.kind, Kind::Allgather | Kind::Gather) { me } else { 0 };
                     let count = usize::try_from(self.recv_count).ok().and_then(|count| count.checked_mul(piece));
                     let Some(offset) = count.filter(|_| c.handle(self.recv_type) != c.type_null) else {
                         return Ok(None);
@@ -236,9 +302,11 @@ impl Arguments {
 impl Arguments {
     /// Bytes for a report, of a call that no plan describes.
     pub fn bytes_guess(&self, library: &Library) -> u64 {
+        // Where only some ranks give a count and a datatype that mean something, nothing is asked for.
+        let rooted = matches!(self.kind, Kind::Barrier | Kind::Gather | Kind::Scatter);
         let datatype = library.constants.handle(self.recv_type);
         // The program's handler is called for a type that is none, by the call itself.
-        let none = self.kind == Kind::Barrier || datatype == library.constants.type_null;
+        let none = rooted || datatype == library.constants.type_null;
         let size = if none { 0 } else { library.layout(datatype).map_or(0, |(size, _)| size as u64) };
         if none { 0 } else { size.saturating_mul(u64::try_from(self.recv_count).unwrap_or(0)) }
     }

@@ -18,11 +18,14 @@ use std::{
     time::Instant,
 };
 
-use unisono_mpi::{Agreement, Call, Failed, GeneralRequest, Library, Outcome, Planned, Rows, library};
+use unisono_mpi::{
+    Agreement, Call, Failed, GeneralRequest, Home, Library, Outcome, PersistentRequest, Planned, Rows, library,
+};
 
 use crate::{
-    arguments::Arguments,
-    comms, home,
+    arguments::{Arguments, Described},
+    comms::{self, Known},
+    home,
     intercept::{Buffers, SERVED, prepare, rounds_alike, shielded},
     memory::Memory,
     passed::{self, Place},
@@ -48,11 +51,26 @@ struct UnderWay {
     /// Where the result goes, if it is not where the schedule writes it; its datatype is kept.
     unpack: Option<Memory>,
     buffers: Buffers,
-    request: GeneralRequest,
+    completion: Completion,
     since: Instant,
     ranks: u32,
     number: u64,
     has_started: bool,
+}
+
+/// How the program learns that its call is complete.
+pub enum Completion {
+    Once(GeneralRequest),
+    Again(Arc<PersistentRequest>),
+}
+
+impl Completion {
+    fn complete(self, library: &Library, code: c_int) {
+        match self {
+            Self::Once(request) => library.complete(request, code),
+            Self::Again(request) => library.complete_again(&request, code != 0),
+        }
+    }
 }
 
 /// The communicators that have calls under way.
@@ -65,8 +83,62 @@ impl Begun {
         Arc::new(Self { rows, queue: Mutex::new(Queue { planned, calls: VecDeque::new() }) })
     }
 
-    fn note(&self, call: Option<&Call>) -> u64 {
+    pub fn note(&self, call: Option<&Call>) -> u64 {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner).planned.note(call)
+    }
+
+    /// What `work` makes of what runs the calls.
+    pub fn with<T>(&self, work: impl FnOnce(&Planned) -> T) -> T {
+        work(&self.queue.lock().unwrap_or_else(PoisonError::into_inner).planned)
+    }
+
+    /// Begins a call by an entry; `number` is that of its note. `request` makes the request once nothing else can fail.
+    ///
+    /// # Errors
+    /// Those of the library, or an earlier call failed. Then there is no request.
+    pub fn begin(
+        self: &Arc<Self>,
+        library: &Library,
+        home: &Home,
+        described: &Described,
+        (entry, number, ranks): (usize, u64, u32),
+        request: impl FnOnce() -> Outcome<Completion>,
+    ) -> Outcome {
+        let mut buffers = Buffers::default();
+        let call = prepare(library, home, described, &self.rows, &mut buffers, Some(entry))?;
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        if queue.has_failed() {
+            return Err(Failed::OTHER);
+        }
+        let unpack = match described.output.filter(|_| described.unpacks) {
+            Some(output) => Some(output.of_type(library.keep_type(output.datatype)?)),
+            None => None,
+        };
+        let (completion, since) = (request()?, Instant::now());
+        queue.calls.push_back(UnderWay {
+            call,
+            entry,
+            unpack,
+            buffers,
+            completion,
+            since,
+            ranks,
+            number,
+            has_started: false,
+        });
+        SERVED.fetch_add(1, Ordering::Relaxed);
+        CALLS.fetch_add(1, Ordering::Relaxed);
+        let is_first = queue.calls.len() == 1;
+        if is_first {
+            queue.carry_on(library);
+        }
+        let is_over = queue.calls.is_empty();
+        drop(queue);
+        if is_first && !is_over {
+            BUSY.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(self));
+            library.call_on_progress(carry_on)?;
+        }
+        Ok(())
     }
 }
 
@@ -103,42 +175,24 @@ fn serve(arguments: &Arguments, request: usize, started: &Cell<bool>) -> Outcome
     let described = arguments.describe(library, Some(home.comm()), known.ranks, known.rank);
     let number = begun.note(described.as_ref().ok().and_then(Option::as_ref).map(|described| &described.call));
     let Ok(Some(described)) = described else { return Ok(false) };
-    let Some(entry) = begun.rows.find(&described.call) else { return Ok(false) };
+    let Some(entry) = entry(arguments, home, begun, &known, &described) else { return Ok(false) };
+    begun.begin(library, home, &described, (entry, number, known.ranks), || {
+        let general = library.start_request()?;
+        started.set(true);
+        // SAFETY: the program gives memory for a request, as in a call of MPI.
+        unsafe { library.give_handle(general.handle(), request) };
+        Ok(Completion::Once(general))
+    })?;
+    Ok(true)
+}
+
+/// Which entry serves a call that is not waited for at once; the answer is the same on all ranks.
+pub fn entry(arguments: &Arguments, home: &Home, begun: &Begun, known: &Known, described: &Described) -> Option<usize> {
+    let entry = begun.rows.find(&described.call)?;
     let refused = described.overlaps && arguments.send == arguments.recv && home.refuses_alias(arguments.kind, false);
     let users = described.call.reduction.is_some_and(|reduction| reduction.op.is_none());
-    if users || refused || !described.fits(known.ranks) || !rounds_alike(&begun.rows, &described.call, entry, &known) {
-        return Ok(false);
-    }
-    let mut buffers = Buffers::default();
-    let call = prepare(library, home, &described, &begun.rows, &mut buffers, Some(entry))?;
-    let mut queue = begun.queue.lock().unwrap_or_else(PoisonError::into_inner);
-    if queue.has_failed() {
-        return Err(Failed::OTHER);
-    }
-    let unpack = match described.output.filter(|_| described.unpacks) {
-        Some(output) => Some(output.of_type(library.keep_type(output.datatype)?)),
-        None => None,
-    };
-    let general = library.start_request()?;
-    started.set(true);
-    // SAFETY: the program gives memory for a request, as in a call of MPI.
-    unsafe { library.give_request(&general, request) };
-    let (since, ranks) = (Instant::now(), known.ranks);
-    let call = UnderWay { call, entry, unpack, buffers, request: general, since, ranks, number, has_started: false };
-    queue.calls.push_back(call);
-    SERVED.fetch_add(1, Ordering::Relaxed);
-    CALLS.fetch_add(1, Ordering::Relaxed);
-    let is_first = queue.calls.len() == 1;
-    if is_first {
-        queue.carry_on(library);
-    }
-    let is_over = queue.calls.is_empty();
-    drop(queue);
-    if is_first && !is_over {
-        BUSY.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(begun));
-        library.call_on_progress(carry_on)?;
-    }
-    Ok(true)
+    let serves = !users && !refused && described.fits(known.ranks);
+    (serves && rounds_alike(&begun.rows, &described.call, entry, known)).then_some(entry)
 }
 
 /// Carries on what can go on without waiting. The library calls it from anywhere, also from inside itself.
@@ -190,7 +244,7 @@ impl Queue {
 
 impl UnderWay {
     fn end(self, library: &Library, planned: &Planned, ended: Outcome) {
-        let Self { call, entry, unpack, buffers, request, since, ranks, .. } = self;
+        let Self { call, entry, unpack, buffers, completion, since, ranks, .. } = self;
         let comm = home::settled().map_or(library.constants.comm_self, |home| home.comm());
         let ended = ended.and_then(|()| match unpack {
             // SAFETY: the program's memory as it states it, and the output's bytes.
@@ -213,6 +267,6 @@ impl UnderWay {
             }
         };
         CALLS.fetch_sub(1, Ordering::Relaxed);
-        library.complete(request, code);
+        completion.complete(library, code);
     }
 }

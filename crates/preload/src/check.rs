@@ -58,22 +58,24 @@ pub fn both(
     let (mut wrong, mut differs) = (None, false);
     let mut hash = 1;
     let mut theirs = Words::default();
-    let mut library_has: &[u8] = &[];
+    let mut library_has = Vec::new();
     if let Some(output) = described.output {
         let to = theirs.bytes(output.bytes);
         // SAFETY: the program states that it holds so many bytes; the buffer was made for them.
         unsafe { output.copy_out(library, to, home.comm())? };
-        let (ours, theirs) = (served.buffers.output.seen(output.bytes), theirs.seen(output.bytes));
+        let ours = output.trimmed(served.buffers.output.seen(output.bytes));
+        let theirs = output.trimmed(theirs.seen(output.bytes));
+        let (ours, theirs) = (&*ours, &*theirs);
         wrong = compare(ours, theirs, call.reduction, &scale, known.ranks);
         differs = rounded_otherwise(ours, theirs, call.reduction);
-        library_has = theirs;
+        library_has = theirs.to_vec();
         hash = ours.iter().fold(hash, |h: u64, &byte| (h ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     }
     if probe::depends_on_order(call.reduction).is_some() {
         let (_, any) = library.bounds(u64::from(differs && wrong.is_none()), comm)?;
         let same = any != 0
             && probe::same_order(library, known, served, entry, &call, comm)?
-            && !probe::wavers(library, known, &call, library_has, comm)?;
+            && !probe::wavers(library, known, &call, &library_has, comm)?;
         if same && differs {
             wrong.get_or_insert_with(|| "the library adds in the same order, and has other bits".to_owned());
         }

@@ -11,30 +11,31 @@ use crate::{
     begun::begin,
     home,
     intercept::{SERVED, collective, guarded},
-    original::{COUNT_TOO_LARGE, NO_FUNCTION, Original, call_original},
+    original::{COUNT_TOO_LARGE, NO_FUNCTION, Original, behind, call_original},
     passed::Place,
+    persistent::prepare,
     report,
     settings::settings,
 };
 
-/// The two forms of a collective: counts as `int`, and as `MPI_Count` (`_c`). Not every library has the second; then
+/// The two forms of a function: counts as `int`, and as `MPI_Count` (`_c`). Not every library has the second; then
 /// the first serves, as programs that look functions up by name may call the second because it is here.
 macro_rules! two_forms {
-    ($name:ident, $name_c:ident, $pmpi:literal, $pmpi_c:literal,
-     ($($parameter:ident: $type:tt),*), counts($($count:ident),*), on $comm:ident, $kind:expr, { $($field:ident: $value:expr),* }
-     $(, begins $request:ident at $place:ident)?) => {
+    ($name:ident, $name_c:ident, ($($parameter:ident: $type:tt),*), counts($($count:ident),*), $serve:expr, $arguments:expr) => {
         #[unsafe(no_mangle)]
+        #[allow(clippy::too_many_arguments, reason = "MPI's")]
         pub extern "C" fn $name($($parameter: two_forms!(@narrow $type)),*) -> c_int {
-            static ORIGINAL: Original = Original::new($pmpi);
+            static ORIGINAL: Original = Original::new(const { behind!($name) });
             let pass = || call_original!(ORIGINAL, $($parameter as usize),*);
             $(let $count = i64::from($count);)*
-            two_forms!(@call Arguments { $($field: $value,)* ..Arguments::new($kind, $comm) }, pass $(, $request, $place)?)
+            $serve($arguments, pass)
         }
 
         #[unsafe(no_mangle)]
+        #[allow(clippy::too_many_arguments, reason = "MPI's")]
         pub extern "C" fn $name_c($($parameter: two_forms!(@wide $type)),*) -> c_int {
-            static ORIGINAL: Original = Original::new($pmpi_c);
-            static NARROW: Original = Original::new($pmpi);
+            static ORIGINAL: Original = Original::new(const { behind!($name_c) });
+            static NARROW: Original = Original::new(const { behind!($name) });
             let pass = || {
                 if ORIGINAL.address().is_some() {
                     return call_original!(ORIGINAL, $($parameter as usize),*);
@@ -44,12 +45,8 @@ macro_rules! two_forms {
                 }
                 call_original!(NARROW, $($parameter as usize),*)
             };
-            two_forms!(@call Arguments { $($field: $value,)* ..Arguments::new($kind, $comm) }, pass $(, $request, $place)?)
+            $serve($arguments, pass)
         }
-    };
-    (@call $arguments:expr, $pass:expr) => { collective($arguments, $pass) };
-    (@call $arguments:expr, $pass:expr, $request:ident, $place:ident) => {
-        begin($arguments, $request, Place::$place, $pass)
     };
     (@narrow count) => { c_int };
     (@wide count) => { i64 };
@@ -57,91 +54,67 @@ macro_rules! two_forms {
     (@wide $type:tt) => { $type };
 }
 
-two_forms! {
-    MPI_Allreduce, MPI_Allreduce_c, c"PMPI_Allreduce", c"PMPI_Allreduce_c",
-    (send: usize, recv: usize, n: count, datatype: usize, op: usize, comm: usize), counts(n), on comm, Kind::Allreduce,
-    { send: send, send_count: n, send_type: datatype, recv: recv, recv_count: n, recv_type: datatype, op: op }
+/// A collective in the three ways to call it: waiting for it, beginning it, and preparing it to be started often.
+macro_rules! collectives {
+    ($($name:ident $name_c:ident, $begins:ident $begins_c:ident, $prepares:ident $prepares_c:ident:
+       ($($parameter:ident: $type:tt),*) counts($($count:ident),*) on $comm:ident, $kind:ident { $($field:ident: $value:ident),* };)*) => {$(
+        two_forms! {
+            $name, $name_c, ($($parameter: $type),*), counts($($count),*), collective,
+            Arguments { $($field: $value,)* ..Arguments::new(Kind::$kind, $comm) }
+        }
+        two_forms! {
+            $begins, $begins_c, ($($parameter: $type,)* request: usize), counts($($count),*),
+            |arguments, pass| begin(arguments, request, Place::$begins, pass),
+            Arguments { $($field: $value,)* ..Arguments::new(Kind::$kind, $comm) }
+        }
+        two_forms! {
+            $prepares, $prepares_c, ($($parameter: $type,)* info: usize, request: usize), counts($($count),*),
+            |arguments, pass| prepare(arguments, request, Place::$prepares, pass),
+            Arguments { $($field: $value,)* ..Arguments::new(Kind::$kind, $comm) }
+        }
+    )*};
 }
 
-two_forms! {
-    MPI_Reduce, MPI_Reduce_c, c"PMPI_Reduce", c"PMPI_Reduce_c",
-    (send: usize, recv: usize, n: count, datatype: usize, op: usize, root: c_int, comm: usize), counts(n), on comm, Kind::Reduce,
-    { send: send, send_count: n, send_type: datatype, recv: recv, recv_count: n, recv_type: datatype, op: op, root: root }
+#[rustfmt::skip]
+collectives! {
+    MPI_Allreduce MPI_Allreduce_c, MPI_Iallreduce MPI_Iallreduce_c, MPI_Allreduce_init MPI_Allreduce_init_c:
+        (send: usize, recv: usize, n: count, datatype: usize, op: usize, comm: usize) counts(n) on comm, Allreduce
+        { send: send, send_count: n, send_type: datatype, recv: recv, recv_count: n, recv_type: datatype, op: op };
+    MPI_Reduce MPI_Reduce_c, MPI_Ireduce MPI_Ireduce_c, MPI_Reduce_init MPI_Reduce_init_c:
+        (send: usize, recv: usize, n: count, datatype: usize, op: usize, root: c_int, comm: usize) counts(n) on comm, Reduce
+        { send: send, send_count: n, send_type: datatype, recv: recv, recv_count: n, recv_type: datatype, op: op, root: root };
+    MPI_Bcast MPI_Bcast_c, MPI_Ibcast MPI_Ibcast_c, MPI_Bcast_init MPI_Bcast_init_c:
+        (buffer: usize, n: count, datatype: usize, root: c_int, comm: usize) counts(n) on comm, Broadcast
+        { recv: buffer, recv_count: n, recv_type: datatype, root: root };
+    MPI_Allgather MPI_Allgather_c, MPI_Iallgather MPI_Iallgather_c, MPI_Allgather_init MPI_Allgather_init_c:
+        (send: usize, n: count, send_type: usize, recv: usize, m: count, recv_type: usize, comm: usize) counts(n, m) on comm,
+        Allgather
+        { send: send, send_count: n, send_type: send_type, recv: recv, recv_count: m, recv_type: recv_type };
+    MPI_Alltoall MPI_Alltoall_c, MPI_Ialltoall MPI_Ialltoall_c, MPI_Alltoall_init MPI_Alltoall_init_c:
+        (send: usize, n: count, send_type: usize, recv: usize, m: count, recv_type: usize, comm: usize) counts(n, m) on comm,
+        Alltoall
+        { send: send, send_count: n, send_type: send_type, recv: recv, recv_count: m, recv_type: recv_type };
+    MPI_Gather MPI_Gather_c, MPI_Igather MPI_Igather_c, MPI_Gather_init MPI_Gather_init_c:
+        (send: usize, n: count, send_type: usize, recv: usize, m: count, recv_type: usize, root: c_int, comm: usize)
+        counts(n, m) on comm, Gather
+        { send: send, send_count: n, send_type: send_type, recv: recv, recv_count: m, recv_type: recv_type, root: root };
+    MPI_Scatter MPI_Scatter_c, MPI_Iscatter MPI_Iscatter_c, MPI_Scatter_init MPI_Scatter_init_c:
+        (send: usize, n: count, send_type: usize, recv: usize, m: count, recv_type: usize, root: c_int, comm: usize)
+        counts(n, m) on comm, Scatter
+        { send: send, send_count: n, send_type: send_type, recv: recv, recv_count: m, recv_type: recv_type, root: root };
+    MPI_Scan MPI_Scan_c, MPI_Iscan MPI_Iscan_c, MPI_Scan_init MPI_Scan_init_c:
+        (send: usize, recv: usize, n: count, datatype: usize, op: usize, comm: usize) counts(n) on comm, Scan
+        { send: send, send_count: n, send_type: datatype, recv: recv, recv_count: n, recv_type: datatype, op: op };
+    MPI_Reduce_scatter_block MPI_Reduce_scatter_block_c, MPI_Ireduce_scatter_block MPI_Ireduce_scatter_block_c,
+    MPI_Reduce_scatter_block_init MPI_Reduce_scatter_block_init_c:
+        (send: usize, recv: usize, n: count, datatype: usize, op: usize, comm: usize) counts(n) on comm, ReduceScatter
+        { send: send, send_count: n, send_type: datatype, recv: recv, recv_count: n, recv_type: datatype, op: op };
 }
 
-two_forms! {
-    MPI_Bcast, MPI_Bcast_c, c"PMPI_Bcast", c"PMPI_Bcast_c",
-    (buffer: usize, n: count, datatype: usize, root: c_int, comm: usize), counts(n), on comm, Kind::Broadcast,
-    { recv: buffer, recv_count: n, recv_type: datatype, root: root }
-}
-
-two_forms! {
-    MPI_Allgather, MPI_Allgather_c, c"PMPI_Allgather", c"PMPI_Allgather_c",
-    (send: usize, n: count, send_type: usize, recv: usize, m: count, recv_type: usize, comm: usize), counts(n, m), on comm,
-    Kind::Allgather,
-    { send: send, send_count: n, send_type: send_type, recv: recv, recv_count: m, recv_type: recv_type }
-}
-
-two_forms! {
-    MPI_Alltoall, MPI_Alltoall_c, c"PMPI_Alltoall", c"PMPI_Alltoall_c",
-    (send: usize, n: count, send_type: usize, recv: usize, m: count, recv_type: usize, comm: usize), counts(n, m), on comm,
-    Kind::Alltoall,
-    { send: send, send_count: n, send_type: send_type, recv: recv, recv_count: m, recv_type: recv_type }
-}
-
-two_forms! {
-    MPI_Reduce_scatter_block, MPI_Reduce_scatter_block_c,
-    c"PMPI_Reduce_scatter_block", c"PMPI_Reduce_scatter_block_c",
-    (send: usize, recv: usize, n: count, datatype: usize, op: usize, comm: usize), counts(n), on comm, Kind::ReduceScatter,
-    { send: send, send_count: n, send_type: datatype, recv: recv, recv_count: n, recv_type: datatype, op: op }
-}
-
-two_forms! {
-    MPI_Iallreduce, MPI_Iallreduce_c, c"PMPI_Iallreduce", c"PMPI_Iallreduce_c",
-    (send: usize, recv: usize, n: count, datatype: usize, op: usize, comm: usize, request: usize), counts(n), on comm,
-    Kind::Allreduce,
-    { send: send, send_count: n, send_type: datatype, recv: recv, recv_count: n, recv_type: datatype, op: op },
-    begins request at MPI_Iallreduce
-}
-
-two_forms! {
-    MPI_Ireduce, MPI_Ireduce_c, c"PMPI_Ireduce", c"PMPI_Ireduce_c",
-    (send: usize, recv: usize, n: count, datatype: usize, op: usize, root: c_int, comm: usize, request: usize), counts(n),
-    on comm, Kind::Reduce,
-    { send: send, send_count: n, send_type: datatype, recv: recv, recv_count: n, recv_type: datatype, op: op, root: root },
-    begins request at MPI_Ireduce
-}
-
-two_forms! {
-    MPI_Ibcast, MPI_Ibcast_c, c"PMPI_Ibcast", c"PMPI_Ibcast_c",
-    (buffer: usize, n: count, datatype: usize, root: c_int, comm: usize, request: usize), counts(n), on comm, Kind::Broadcast,
-    { recv: buffer, recv_count: n, recv_type: datatype, root: root },
-    begins request at MPI_Ibcast
-}
-
-two_forms! {
-    MPI_Iallgather, MPI_Iallgather_c, c"PMPI_Iallgather", c"PMPI_Iallgather_c",
-    (send: usize, n: count, send_type: usize, recv: usize, m: count, recv_type: usize, comm: usize, request: usize),
-    counts(n, m), on comm, Kind::Allgather,
-    { send: send, send_count: n, send_type: send_type, recv: recv, recv_count: m, recv_type: recv_type },
-    begins request at MPI_Iallgather
-}
-
-two_forms! {
-    MPI_Ialltoall, MPI_Ialltoall_c, c"PMPI_Ialltoall", c"PMPI_Ialltoall_c",
-    (send: usize, n: count, send_type: usize, recv: usize, m: count, recv_type: usize, comm: usize, request: usize),
-    counts(n, m), on comm, Kind::Alltoall,
-    { send: send, send_count: n, send_type: send_type, recv: recv, recv_count: m, recv_type: recv_type },
-    begins request at MPI_Ialltoall
-}
-
-two_forms! {
-    MPI_Ireduce_scatter_block, MPI_Ireduce_scatter_block_c,
-    c"PMPI_Ireduce_scatter_block", c"PMPI_Ireduce_scatter_block_c",
-    (send: usize, recv: usize, n: count, datatype: usize, op: usize, comm: usize, request: usize), counts(n), on comm,
-    Kind::ReduceScatter,
-    { send: send, send_count: n, send_type: datatype, recv: recv, recv_count: n, recv_type: datatype, op: op },
-    begins request at MPI_Ireduce_scatter_block
+#[unsafe(no_mangle)]
+pub extern "C" fn MPI_Barrier(comm: usize) -> c_int {
+    static ORIGINAL: Original = Original::new(c"PMPI_Barrier");
+    collective(Arguments::new(Kind::Barrier, comm), || call_original!(ORIGINAL, comm))
 }
 
 #[unsafe(no_mangle)]
@@ -152,9 +125,10 @@ pub extern "C" fn MPI_Ibarrier(comm: usize, request: usize) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn MPI_Barrier(comm: usize) -> c_int {
-    static ORIGINAL: Original = Original::new(c"PMPI_Barrier");
-    collective(Arguments::new(Kind::Barrier, comm), || call_original!(ORIGINAL, comm))
+pub extern "C" fn MPI_Barrier_init(comm: usize, info: usize, request: usize) -> c_int {
+    static ORIGINAL: Original = Original::new(c"PMPI_Barrier_init");
+    let pass = || call_original!(ORIGINAL, comm, info, request);
+    prepare(Arguments::new(Kind::Barrier, comm), request, Place::MPI_Barrier_init, pass)
 }
 
 /// Serves the communicators within `comm` from now on; all its ranks call this. For programs that load this library after
@@ -174,6 +148,40 @@ pub extern "C" fn unisono_served() -> u64 {
     SERVED.load(Ordering::Relaxed)
 }
 
+/// Calls a function of up to nine words so many times, or until it fails, and returns its code: for programs that time a
+/// collective without what their language takes between two calls.
+#[unsafe(no_mangle)]
+#[allow(clippy::too_many_arguments, reason = "those of MPI's collectives")]
+pub extern "C" fn unisono_repeat(
+    function: usize,
+    calls: u64,
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+    e: usize,
+    f: usize,
+    g: usize,
+    h: usize,
+    i: usize,
+) -> c_int {
+    type Words = unsafe extern "C" fn(usize, usize, usize, usize, usize, usize, usize, usize, usize) -> c_int;
+    if function == 0 {
+        return NO_FUNCTION;
+    }
+    // SAFETY: the caller gives the address of a function of MPI, and integers and handles take a register or a stack slot of
+    // their own each, of which the function reads as many as it declares.
+    let function = unsafe { std::mem::transmute::<usize, Words>(function) };
+    for _ in 0..calls {
+        // SAFETY: as above; the arguments are those of a call of MPI.
+        let code = unsafe { function(a, b, c, d, e, f, g, h, i) };
+        if code != 0 {
+            return code;
+        }
+    }
+    0
+}
+
 #[unsafe(no_mangle)]
 pub extern "C" fn MPI_Init(argc: usize, argv: usize) -> c_int {
     static ORIGINAL: Original = Original::new(c"PMPI_Init");
@@ -191,7 +199,7 @@ pub extern "C" fn MPI_Init_thread(argc: usize, argv: usize, required: c_int, pro
 }
 
 /// Reads the plan and compares it with the other ranks' while nothing is timed yet.
-fn ready(code: c_int) {
+pub fn ready(code: c_int) {
     let settle = || {
         if !settings().off
             && code == 0
@@ -206,14 +214,16 @@ fn ready(code: c_int) {
 #[unsafe(no_mangle)]
 pub extern "C" fn MPI_Finalize() -> c_int {
     static ORIGINAL: Original = Original::new(c"PMPI_Finalize");
-    let report = || {
-        if !settings().off
-            && let Some(library) = library().filter(|library| library.is_running())
-            && let Some(home) = home::settled()
-        {
-            report::finish(library, home);
-        }
-    };
-    guarded(report, ());
+    guarded(write_report, ());
     guarded(|| call_original!(ORIGINAL,), NO_FUNCTION)
+}
+
+/// Writes the report while MPI still runs.
+pub fn write_report() {
+    if !settings().off
+        && let Some(library) = library().filter(|library| library.is_running())
+        && let Some(home) = home::settled()
+    {
+        report::finish(library, home);
+    }
 }

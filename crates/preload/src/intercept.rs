@@ -261,6 +261,9 @@ pub fn prepare(
     if let Some(output) = described.output {
         let own = entry.is_none() || !output.plain;
         call.output = if own { buffers.output.bytes(output.bytes) } else { output.address as *mut u8 };
+    } else if call.kind == Kind::Scatter {
+        // The root keeps its piece where it is, and its schedule has a result all the same.
+        call.output = buffers.output.bytes(call.elements.saturating_mul(call.element_bytes));
     }
     Ok(call)
 }

@@ -1,5 +1,7 @@
 //! The program's memory in a call, and its copies without gaps.
 
+use std::borrow::Cow;
+
 use unisono_mpi::{Comm, Datatype, Library, Outcome};
 
 /// Numbers of all ranks in the program's memory: `int`, or `MPI_Count` and `MPI_Aint`.
@@ -10,6 +12,12 @@ pub struct Numbers {
 }
 
 impl Numbers {
+    /// The numbers from a rank on.
+    pub fn from(self, rank: usize) -> Self {
+        let bytes = if self.wide { size_of::<i64>() } else { size_of::<i32>() };
+        Self { address: self.address.wrapping_add(rank * bytes), ..self }
+    }
+
     pub fn is_null(self) -> bool {
         self.address == 0
     }
@@ -72,13 +80,25 @@ pub struct Memory {
     pieces: Option<Pieces>,
 }
 
-/// The pieces of memory that do not lie one after the other.
+/// The pieces of memory that do not lie one after the other, or have unlike lengths.
 #[derive(Clone, Copy, Debug)]
 struct Pieces {
-    places: Places,
+    place: Place,
     number: usize,
     /// Whether a piece lies in memory as it is sent.
     plain: bool,
+    /// Elements of the first pieces, where they are fewer than there is room for.
+    counts: Option<Numbers>,
+    /// Bytes of the only piece, where they are fewer than there is room for.
+    given: Option<usize>,
+}
+
+/// Where a piece begins.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Given(Places),
+    /// One after the other, with so many bytes from one element to the next.
+    Next(usize),
 }
 
 impl Memory {
@@ -98,8 +118,31 @@ impl Memory {
 
     /// The same elements as so many pieces of equal length, whose places count from `first`.
     pub fn in_pieces(self, first: usize, places: Places, number: usize) -> Self {
-        let pieces = Some(Pieces { places, number, plain: self.plain });
+        let pieces = Some(Pieces { place: Place::Given(places), number, plain: self.plain, counts: None, given: None });
         Self { address: first, plain: false, pieces, ..self }
+    }
+
+    /// The same room for pieces of unlike lengths, which begin at their places, or one after the other, with so many bytes
+    /// from one element to the next.
+    pub fn of_counts(self, first: usize, (counts, number): (Numbers, usize), places: Result<Places, usize>) -> Self {
+        let place = places.map_or_else(Place::Next, Place::Given);
+        let pieces = Some(Pieces { place, number, plain: self.plain, counts: Some(counts), given: None });
+        Self { address: first, plain: false, pieces, ..self }
+    }
+
+    /// The same elements in a copy with room for more bytes, of which the last mean nothing.
+    pub fn in_room(self, bytes: usize) -> Self {
+        let (place, given) = (Place::Next(0), Some(self.bytes));
+        let pieces = Some(Pieces { place, number: 1, plain: self.plain, counts: None, given });
+        Self { bytes, plain: false, pieces, ..self }
+    }
+
+    /// Bytes that are the program's, of those of a copy: without what fills room for longer pieces.
+    pub fn trimmed<'a>(&self, copy: &'a [u8]) -> Cow<'a, [u8]> {
+        match self.pieces.and_then(|pieces| pieces.counts) {
+            Some(_) => self.parts().flat_map(|(before, part)| copy[before..before + part.bytes].to_vec()).collect(),
+            None => Cow::Borrowed(copy),
+        }
     }
 
     /// Whether two pieces of memory without gaps have bytes in common. Others are copied before a call and after it.
@@ -111,11 +154,22 @@ impl Memory {
     /// Its pieces, each with the bytes before it.
     fn parts(&self) -> impl Iterator<Item = (usize, Self)> {
         let number = self.pieces.map_or(1, |pieces| pieces.number);
-        let (count, bytes, whole) = (self.count / number.max(1), self.bytes / number.max(1), *self);
+        let (room, bytes, whole) = (self.count / number.max(1), self.bytes / number.max(1), *self);
+        let size = bytes.checked_div(room).unwrap_or(0);
+        let mut next = whole.address;
         (0..number).map(move |k| match whole.pieces {
-            Some(Pieces { places, plain, .. }) => {
-                let address = places.address(whole.address, k);
-                (k * bytes, Self { address, count, bytes, plain, pieces: None, ..whole })
+            Some(Pieces { plain, given: Some(bytes), .. }) => (0, Self { bytes, plain, pieces: None, ..whole }),
+            Some(Pieces { place, plain, counts, .. }) => {
+                let count = counts.map_or(room, |counts| usize::try_from(counts.at(k)).unwrap_or(0).min(room));
+                let address = match place {
+                    Place::Given(places) => places.address(whole.address, k),
+                    Place::Next(extent) => {
+                        let here = next;
+                        next = next.wrapping_add(count.wrapping_mul(extent));
+                        here
+                    }
+                };
+                (k * bytes, Self { address, count, bytes: count * size, plain, pieces: None, ..whole })
             }
             None => (0, whole),
         })

@@ -36,7 +36,8 @@ impl Original {
     #[cold]
     fn find(&self) -> Option<usize> {
         let library = library()?;
-        let address = library.find_function(self.name).map(|a| a as usize);
+        let address = library.find_function(self.name).or_else(|| library.find_binding(self.name));
+        let address = address.map(|a| a as usize);
         self.address.store(address.unwrap_or(1), Ordering::Relaxed);
         address
     }
@@ -65,4 +66,14 @@ macro_rules! call_original {
     (@word $argument:expr) => { usize };
 }
 
-pub(crate) use call_original;
+/// The name of the library's function behind one of ours.
+macro_rules! behind {
+    ($name:ident) => {
+        match std::ffi::CStr::from_bytes_with_nul(concat!("P", stringify!($name), "\0").as_bytes()) {
+            Ok(name) => name,
+            Err(_) => panic!("a name without zeros"),
+        }
+    };
+}
+
+pub(crate) use {behind, call_original};

@@ -1,5 +1,5 @@
 //! Collectives that are passed on as they came, and counted. Those named first a plan may serve
-//! too ([`crate::begun`], [`crate::vectors`]).
+//! too ([`crate::begun`], [`crate::persistent`], [`crate::vectors`]).
 //!
 //! Of the forms with `MPI_Count` only those are here whose counts are numbers, not vectors: these can be handed to the
 //! other form where a library has no such function.
@@ -60,30 +60,22 @@ macro_rules! passed_wide {
 }
 
 passed! {
-    { MPI_Iallgather MPI_Iallreduce MPI_Ialltoall MPI_Ibarrier MPI_Ibcast MPI_Ireduce MPI_Ireduce_scatter_block
-      MPI_Allgatherv MPI_Reduce_scatter }
+    { MPI_Iallgather MPI_Iallreduce MPI_Ialltoall MPI_Ibarrier MPI_Ibcast MPI_Igather MPI_Ireduce
+      MPI_Ireduce_scatter_block MPI_Iscan MPI_Iscatter MPI_Allgatherv MPI_Reduce_scatter MPI_Start MPI_Startall
+      MPI_Allgather_init MPI_Allreduce_init MPI_Alltoall_init MPI_Barrier_init MPI_Bcast_init MPI_Gather_init
+      MPI_Reduce_init MPI_Reduce_scatter_block_init MPI_Scan_init MPI_Scatter_init }
     MPI_Alltoallv c"PMPI_Alltoallv" (a, b, c, d, e, f, g, h, i);
     MPI_Alltoallw c"PMPI_Alltoallw" (a, b, c, d, e, f, g, h, i);
     MPI_Exscan c"PMPI_Exscan" (a, b, c, d, e, f);
-    MPI_Gather c"PMPI_Gather" (a, b, c, d, e, f, g, h);
     MPI_Gatherv c"PMPI_Gatherv" (a, b, c, d, e, f, g, h, i);
     MPI_Iallgatherv c"PMPI_Iallgatherv" (a, b, c, d, e, f, g, h, i);
     MPI_Ialltoallv c"PMPI_Ialltoallv" (a, b, c, d, e, f, g, h, i, j);
-    MPI_Igather c"PMPI_Igather" (a, b, c, d, e, f, g, h, i);
     MPI_Ireduce_scatter c"PMPI_Ireduce_scatter" (a, b, c, d, e, f, g);
-    MPI_Iscatter c"PMPI_Iscatter" (a, b, c, d, e, f, g, h, i);
-    MPI_Scan c"PMPI_Scan" (a, b, c, d, e, f);
-    MPI_Scatter c"PMPI_Scatter" (a, b, c, d, e, f, g, h);
     MPI_Scatterv c"PMPI_Scatterv" (a, b, c, d, e, f, g, h, i);
-    MPI_Start c"PMPI_Start" (a);
-    MPI_Startall c"PMPI_Startall" (a, b);
 }
 
 passed_wide! {
     MPI_Exscan_c c"PMPI_Exscan_c" c"PMPI_Exscan" as MPI_Exscan (a, b, c, d, e, f) counts(c);
-    MPI_Gather_c c"PMPI_Gather_c" c"PMPI_Gather" as MPI_Gather (a, b, c, d, e, f, g, h) counts(b, e);
-    MPI_Scan_c c"PMPI_Scan_c" c"PMPI_Scan" as MPI_Scan (a, b, c, d, e, f) counts(c);
-    MPI_Scatter_c c"PMPI_Scatter_c" c"PMPI_Scatter" as MPI_Scatter (a, b, c, d, e, f, g, h) counts(b, e);
 }
 
 /// Counts a call that the library serves, though its like may be served by a plan.

@@ -1,4 +1,4 @@
-//! Collectives with a count for every rank, which a plan serves where all ranks give as many bytes.
+//! Collectives with a count for every rank, which a plan serves where all ranks give about as many bytes.
 //!
 //! All ranks see the bytes of all, so they agree. Calls in which every rank knows only its own counts (`MPI_Alltoallv`) or
 //! only the root does (`MPI_Gatherv`, `MPI_Scatterv`) are the library's. A call never makes a communicator ready.
@@ -12,7 +12,7 @@ use crate::{
     arguments::Arguments,
     intercept::collective,
     memory::{Numbers, Vector},
-    original::{COUNT_TOO_LARGE, Original, call_original},
+    original::{COUNT_TOO_LARGE, Original, behind, call_original},
     passed::Place,
 };
 
@@ -49,85 +49,56 @@ fn scattered(send: usize, recv: usize, vector: Option<Vector>, datatype: usize, 
     Arguments { send, send_type: datatype, recv, recv_type: datatype, op, vector, place, ..Arguments::new(kind, 0) }
 }
 
-#[unsafe(no_mangle)]
-#[allow(clippy::too_many_arguments, reason = "MPI's")]
-pub extern "C" fn MPI_Allgatherv(
-    send: usize,
-    n: c_int,
-    send_type: usize,
-    recv: usize,
-    counts: usize,
-    displs: usize,
-    recv_type: usize,
-    comm: usize,
-) -> c_int {
-    static ORIGINAL: Original = Original::new(c"PMPI_Allgatherv");
-    let pass = || call_original!(ORIGINAL, send, n as usize, send_type, recv, counts, displs, recv_type, comm);
-    let given = gathered(send, i64::from(n), send_type, recv, vector(counts, Some(displs), false), recv_type);
-    collective(Arguments { comm, ..given }, pass)
-}
-
-#[unsafe(no_mangle)]
-#[allow(clippy::too_many_arguments, reason = "MPI's")]
-pub extern "C" fn MPI_Allgatherv_c(
-    send: usize,
-    n: i64,
-    send_type: usize,
-    recv: usize,
-    counts: usize,
-    displs: usize,
-    recv_type: usize,
-    comm: usize,
-) -> c_int {
-    static ORIGINAL: Original = Original::new(c"PMPI_Allgatherv_c");
-    static NARROW: Original = Original::new(c"PMPI_Allgatherv");
-    let pass = || {
-        if ORIGINAL.address().is_some() {
-            return call_original!(ORIGINAL, send, n as usize, send_type, recv, counts, displs, recv_type, comm);
+/// The two forms of a collective with lists of numbers: `int`, and `MPI_Count` and `MPI_Aint` (`_c`). Where a library lacks
+/// the second, the first gets lists of its own; `across` says that lists count the ranks of the other group, between two.
+macro_rules! two_forms {
+    ($name:ident, $name_c:ident, ($($parameter:ident: $type:tt),*), counts($($count:ident),*), lists($($list:ident),*),
+     on $comm:ident, across $across:literal, |$wide:ident| $given:expr) => {
+        #[unsafe(no_mangle)]
+        #[allow(clippy::too_many_arguments, reason = "MPI's")]
+        pub extern "C" fn $name($($parameter: two_forms!(@narrow $type)),*) -> c_int {
+            static ORIGINAL: Original = Original::new(const { behind!($name) });
+            let pass = || call_original!(ORIGINAL, $($parameter as usize),*);
+            $(let $count = i64::from($count);)*
+            let $wide = false;
+            collective(Arguments { comm: $comm, ..$given }, pass)
         }
-        let (Ok(n), Some(counts), Some(displs)) =
-            (c_int::try_from(n), narrow(counts, comm, true), narrow(displs, comm, true))
-        else {
-            return COUNT_TOO_LARGE;
-        };
-        let (counts, displs) = (counts.as_ptr() as usize, displs.as_ptr() as usize);
-        call_original!(NARROW, send, n as usize, send_type, recv, counts, displs, recv_type, comm)
-    };
-    let given = gathered(send, n, send_type, recv, vector(counts, Some(displs), true), recv_type);
-    collective(Arguments { comm, ..given }, pass)
-}
 
-#[unsafe(no_mangle)]
-pub extern "C" fn MPI_Reduce_scatter(
-    send: usize,
-    recv: usize,
-    counts: usize,
-    datatype: usize,
-    op: usize,
-    comm: usize,
-) -> c_int {
-    static ORIGINAL: Original = Original::new(c"PMPI_Reduce_scatter");
-    let pass = || call_original!(ORIGINAL, send, recv, counts, datatype, op, comm);
-    collective(Arguments { comm, ..scattered(send, recv, vector(counts, None, false), datatype, op) }, pass)
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn MPI_Reduce_scatter_c(
-    send: usize,
-    recv: usize,
-    counts: usize,
-    datatype: usize,
-    op: usize,
-    comm: usize,
-) -> c_int {
-    static ORIGINAL: Original = Original::new(c"PMPI_Reduce_scatter_c");
-    static NARROW: Original = Original::new(c"PMPI_Reduce_scatter");
-    let pass = || {
-        if ORIGINAL.address().is_some() {
-            return call_original!(ORIGINAL, send, recv, counts, datatype, op, comm);
+        #[unsafe(no_mangle)]
+        #[allow(clippy::too_many_arguments, reason = "MPI's")]
+        pub extern "C" fn $name_c($($parameter: two_forms!(@wide $type)),*) -> c_int {
+            static ORIGINAL: Original = Original::new(const { behind!($name_c) });
+            static NARROW: Original = Original::new(const { behind!($name) });
+            let pass = || {
+                if ORIGINAL.address().is_some() {
+                    return call_original!(ORIGINAL, $($parameter as usize),*);
+                }
+                $(if c_int::try_from($count).is_err() { return COUNT_TOO_LARGE })*
+                $(let Some($list) = narrow($list, $comm, $across) else { return COUNT_TOO_LARGE };)*
+                // The vectors live until the call has ended.
+                $(let $list = $list.as_ptr() as usize;)*
+                call_original!(NARROW, $($parameter as usize),*)
+            };
+            let $wide = true;
+            collective(Arguments { comm: $comm, ..$given }, pass)
         }
-        let Some(counts) = narrow(counts, comm, false) else { return COUNT_TOO_LARGE };
-        call_original!(NARROW, send, recv, counts.as_ptr() as usize, datatype, op, comm)
     };
-    collective(Arguments { comm, ..scattered(send, recv, vector(counts, None, true), datatype, op) }, pass)
+    (@narrow count) => { c_int };
+    (@wide count) => { i64 };
+    (@narrow $type:tt) => { $type };
+    (@wide $type:tt) => { $type };
+}
+
+two_forms! {
+    MPI_Allgatherv, MPI_Allgatherv_c,
+    (send: usize, n: count, send_type: usize, recv: usize, counts: usize, displs: usize, recv_type: usize, comm: usize),
+    counts(n), lists(counts, displs), on comm, across true,
+    |wide| gathered(send, n, send_type, recv, vector(counts, Some(displs), wide), recv_type)
+}
+
+two_forms! {
+    MPI_Reduce_scatter, MPI_Reduce_scatter_c,
+    (send: usize, recv: usize, counts: usize, datatype: usize, op: usize, comm: usize),
+    counts(), lists(counts), on comm, across false,
+    |wide| scattered(send, recv, vector(counts, None, wide), datatype, op)
 }

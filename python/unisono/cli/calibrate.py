@@ -1,11 +1,13 @@
 """`unisono calibrate`: measures the machine that runs it, under mpiexec."""
 
+from typing import Any
+
 import click
 import tomli_w
 
 from unisono import InputError
 from unisono.base.files import check_writable, write
-from unisono.calibration import POOR, Calibration
+from unisono.calibration import POOR, Calibration, Levels, calibrate_levels
 from unisono.calibration import calibrate as measure
 from unisono.cli._options import json_option
 from unisono.cli._output import number, print_fields, print_json, print_lines, print_table, progress
@@ -20,8 +22,9 @@ __all__ = ["calibrate"]
 @click.option(
     "--rounds", type=int, default=200, show_default=True, metavar="N", help="Repetitions of each short measurement."
 )
+@click.option("--levels", is_flag=True, help="Measure sockets, nodes and the network apart.")
 @json_option
-def calibrate(output: str, name: str, rounds: int, as_json: bool) -> int:
+def calibrate(output: str, name: str, rounds: int, levels: bool, as_json: bool) -> int:
     """Measures latency, overhead, bandwidth and reduction of this machine: mpiexec -n 4 unisono calibrate -o M.toml."""
     mpi = import_mpi()
 
@@ -36,7 +39,7 @@ def calibrate(output: str, name: str, rounds: int, as_json: bool) -> int:
 
     together(mpi.COMM_WORLD, check)
     with progress("calibrating") as on_step:
-        measured = measure(rounds, on_step)
+        measured = calibrate_levels(rounds, on_step) if levels else measure(rounds, on_step)
     if measured is None:
         return 0
     machine = measured.machine(name)
@@ -49,9 +52,30 @@ def calibrate(output: str, name: str, rounds: int, as_json: bool) -> int:
     if as_json:
         print_json({**machine, "residuals": machine["fit"]["residuals"], "file": output})
     else:
-        _print(measured, machine)
+        if isinstance(measured, Calibration):
+            _print(measured, machine)
+        else:
+            _print_levels(measured, machine)
         print_lines("", f"wrote {output}")
     return 0
+
+
+def _print_levels(measured: Levels, machine: dict[str, Any]) -> None:
+    keys = ("alpha_ns", "alpha_p_ns", "alpha_r_ns", "beta_ns_per_byte")
+    described = [*machine["levels"], machine]
+    rows = [
+        [level.name, str(level.size), str(len(level.members)), *(f"{of[key]:g}" for key in keys)]
+        for level, of in zip(measured.found, described, strict=True)
+    ]
+    columns = ["level", "size", "ranks measured", *keys]
+    print_table(columns, rows, right=columns[1:])
+    if len(rows) == 1:
+        print_lines(f"the ranks are on one level, so the file has no others; {machine['name']} is that level")
+    poor = [
+        level.name for level, of in zip(measured.found, measured.measured, strict=True) if of.machine("")["fit"]["poor"]
+    ]
+    if poor:
+        print_lines(f"poor fit: {', '.join(poor)}; measure on a quiet machine, or with more rounds")
 
 
 def _print(measured: Calibration, machine: dict[str, object]) -> None:

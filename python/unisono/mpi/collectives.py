@@ -28,6 +28,8 @@ _CALLS: dict[str, str] = {
     "reduce-scatter": "Reduce_scatter_block",
     "alltoall": "Alltoall",
 }
+#: Arguments of `unisono_repeat` that it passes on.
+_MOST_ARGUMENTS = 9
 #: Collectives that can be timed.
 MEASURED = tuple(_CALLS)
 
@@ -39,14 +41,17 @@ class Collectives:
         """The plan is read here; a copy of the library for MPI programs serves it alone."""
         self._mpi = mpi
         self._comm = comm
-        if plan is None:
-            self._library, self._prefix = ctypes.CDLL(_loaded_library()), "PMPI"
-            return
         if not LIBRARY.exists():
             raise InputError(
                 f"the library for MPI programs is missing ('{LIBRARY}'); 'unisono doctor' says what mends it"
             )
-        self._library, self._prefix = ctypes.CDLL(_copy(LIBRARY)), "MPI"
+        own = ctypes.CDLL(_copy(LIBRARY))
+        self._repeat = own.unisono_repeat
+        self._repeat.restype = ctypes.c_int
+        if plan is None:
+            self._library, self._prefix = ctypes.CDLL(_loaded_library()), "PMPI"
+            return
+        self._library, self._prefix = own, "MPI"
         self._library.unisono_served.restype = ctypes.c_uint64
         before = {name: os.environ.get(name) for name in SETTINGS}
         try:
@@ -67,16 +72,21 @@ class Collectives:
         """Calls that the plan has served."""
         return int(self._library.unisono_served()) if self._prefix == "MPI" else 0
 
-    def caller(self, collective: str, send: Array, recv: Array) -> Callable[[], None]:
-        """A function that makes the collective once, sum of float32, rank 0 as root."""
+    def caller(self, collective: str, send: Array, recv: Array) -> Callable[[int], None]:
+        """A function that makes the collective a number of times, sum of float32, rank 0 as root.
+
+        The calls follow one another as in a compiled program: what Python takes between two of them would hide how
+        ranks overlap, and short calls of different schedules would look alike.
+        """
         name = f"{self._prefix}_{_CALLS[collective]}"
-        function = getattr(self._library, name)
-        function.restype = ctypes.c_int
-        arguments = self._arguments(collective, send, recv)
+        word = ctypes.c_size_t
+        function = word(ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value or 0)
+        given = self._arguments(collective, send, recv)
+        arguments = [word(argument.value) for argument in given] + [word(0)] * (_MOST_ARGUMENTS - len(given))
 
         # The call holds the arrays: their memory must stay while it can be made.
-        def call(_memory: tuple[Array, Array] = (send, recv)) -> None:
-            code = function(*arguments)
+        def call(calls: int, _memory: tuple[Array, Array] = (send, recv)) -> None:
+            code = self._repeat(function, ctypes.c_uint64(calls), *arguments)
             if code != 0:
                 raise InputError(f"{name} ended with the code {code}")
 

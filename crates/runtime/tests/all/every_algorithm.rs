@@ -11,14 +11,17 @@ use unisono_schedule::{
     verify::{Method, Verified},
 };
 
-const KINDS: [Kind; 7] = [
+const KINDS: [Kind; 10] = [
     Kind::Allgather,
     Kind::Allreduce,
     Kind::Alltoall,
     Kind::Barrier,
     Kind::Broadcast,
+    Kind::Gather,
     Kind::Reduce,
     Kind::ReduceScatter,
+    Kind::Scan,
+    Kind::Scatter,
 ];
 
 fn case(kind: Kind, ranks: u32, elements: u32, root: u32, operator: Operator) -> Case<'static> {
@@ -47,12 +50,15 @@ fn value(rank: usize, k: usize) -> i64 {
 
 fn expected(c: &Collective, n: usize, rank: usize) -> Vec<i64> {
     let ranks = c.ranks as usize;
-    let sum = |k: usize| (0..ranks).map(|r| value(r, k)).reduce(|a, b| a.wrapping_add(b)).unwrap();
+    let sum_of = |ranks: usize, k: usize| (0..ranks).map(|r| value(r, k)).reduce(|a, b| a.wrapping_add(b)).unwrap();
+    let sum = |k: usize| sum_of(ranks, k);
     match c.kind {
         Kind::Broadcast => (0..n).map(|k| value(c.root as usize, k)).collect(),
         Kind::Allreduce | Kind::Reduce => (0..n).map(sum).collect(),
         Kind::ReduceScatter => (0..n).map(|k| sum(rank * n + k)).collect(),
-        Kind::Allgather => (0..ranks).flat_map(|r| (0..n).map(move |k| value(r, k))).collect(),
+        Kind::Scan => (0..n).map(|k| sum_of(rank + 1, k)).collect(),
+        Kind::Scatter => (0..n).map(|k| value(c.root as usize, rank * n + k)).collect(),
+        Kind::Allgather | Kind::Gather => (0..ranks).flat_map(|r| (0..n).map(move |k| value(r, k))).collect(),
         Kind::Alltoall => (0..ranks).flat_map(|r| (0..n).map(move |k| value(r, rank * n + k))).collect(),
         _ => unreachable!("of {KINDS:?} only a barrier has no values"),
     }
@@ -160,7 +166,8 @@ fn inputs_may_lie_in_outputs() {
 #[test]
 fn whole_vectors_take_any_count() {
     every(2..7, &[5], Operator::Sum, |proven, stored, what| {
-        if matches!(proven.schedule().collective().kind, Kind::Allreduce | Kind::Reduce | Kind::Broadcast) {
+        if matches!(proven.schedule().collective().kind, Kind::Allreduce | Kind::Reduce | Kind::Broadcast | Kind::Scan)
+        {
             assert_eq!(stored.facts().blocking, Blocking::Any, "{what}");
         }
     });

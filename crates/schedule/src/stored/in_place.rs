@@ -18,7 +18,9 @@ const MOST_ENTRIES: usize = 1 << 22;
 pub fn offset(c: &Collective, rank: u32) -> Option<u32> {
     match c.kind {
         Kind::Allgather => Some(rank * c.elements),
-        Kind::Allreduce | Kind::Reduce | Kind::ReduceScatter | Kind::Alltoall => Some(0),
+        // Only the root has an output.
+        Kind::Gather => Some(if rank == c.root { rank * c.elements } else { 0 }),
+        Kind::Allreduce | Kind::Reduce | Kind::ReduceScatter | Kind::Alltoall | Kind::Scan => Some(0),
         _ => None,
     }
 }

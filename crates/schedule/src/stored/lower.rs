@@ -52,7 +52,7 @@ pub fn lower(schedule: &Schedule, cut: &Cut, slots: u32) -> Result<Lowered, Stor
 
 /// Whether a collective has whole vectors, whose blocks may be cut off at any count.
 pub fn serves_whole_vectors(kind: Kind) -> bool {
-    matches!(kind, Kind::Broadcast | Kind::Reduce | Kind::Allreduce | Kind::Barrier)
+    matches!(kind, Kind::Broadcast | Kind::Reduce | Kind::Allreduce | Kind::Scan | Kind::Barrier)
 }
 
 /// The tag of each stream at each sink: streams from one rank to another are counted.

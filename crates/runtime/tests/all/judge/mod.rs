@@ -216,8 +216,7 @@ fn draw(r: &mut Random) -> Draft {
     loop {
         let Some(mut draft) = generate::draft(r) else { continue };
         let kind = draft.collective.kind;
-        let refused = [Kind::Gather, Kind::Message, Kind::Scan, Kind::Scatter].contains(&kind);
-        if (refused || draft.scratch.len() > draft.collective.ranks as usize) && !r.chance(2) {
+        if (kind == Kind::Message || draft.scratch.len() > draft.collective.ranks as usize) && !r.chance(2) {
             continue;
         }
         if r.chance(30) {

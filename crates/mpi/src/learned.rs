@@ -1,0 +1,118 @@
+//! Predefined datatypes whose size only the running library knows: those of Fortran, and `MPI_COUNT`.
+//!
+//! An INTEGER or a REAL has as many bytes as the options of the compiler say with which the library was built, and a
+//! library built without Fortran may refuse them. So each is tried once, when MPI runs: the library states its size, and
+//! adds one element of it. `MPI_OFFSET` is left to the library: Open MPI 5.0.11 compares its elements as if they had no sign.
+//! Source of the handles: `mpi.h` of MPICH 5.0.2 and Open MPI 5, `mpi_abi.h` (MPI 5.0, chapter 20).
+
+use crate::{
+    abi::{Abi, Element, Number, Op},
+    library::{Library, Outcome, check},
+    symbols::Scope,
+};
+
+/// Name as Open MPI spells its object, what an element is, handle of MPICH, handle of the standard ABI.
+type Row = (&'static str, Number, usize, usize);
+
+#[rustfmt::skip]
+const ROWS: [Row; 20] = [
+    ("integer", Number::Integer, 0x4c00_041b, 0x219),
+    ("integer1", Number::Integer, 0x4c00_012d, 0x2c1),
+    ("integer2", Number::Integer, 0x4c00_022f, 0x2c9),
+    ("integer4", Number::Integer, 0x4c00_0430, 0x2d1),
+    ("integer8", Number::Integer, 0x4c00_0831, 0x2d9),
+    ("real", Number::Float, 0x4c00_041c, 0x21a),
+    ("real4", Number::Float, 0x4c00_0427, 0x2d2),
+    ("real8", Number::Float, 0x4c00_0829, 0x2da),
+    ("dblprec", Number::Float, 0x4c00_081f, 0x21c),
+    ("cplex", Number::Complex, 0x4c00_081e, 0x21b),
+    ("dblcplex", Number::Complex, 0x4c00_1022, 0x21d),
+    ("complex8", Number::Complex, 0x4c00_0828, 0x2db),
+    ("complex16", Number::Complex, 0x4c00_102a, 0x2e3),
+    ("logical", Number::Logical, 0x4c00_041d, 0x218),
+    ("logical1", Number::Logical, 0x4c00_0147, 0x2c0),
+    ("logical2", Number::Logical, 0x4c00_0248, 0x2c8),
+    ("logical4", Number::Logical, 0x4c00_0449, 0x2d0),
+    ("logical8", Number::Logical, 0x4c00_084a, 0x2d8),
+    ("character", Number::Character, 0x4c00_011a, 0x21e),
+    ("count", Number::Signed, 0x4c00_0845, 0x202),
+];
+
+/// The handles of an ABI with what their elements are; Open MPI's are looked up in `scope`.
+pub(crate) fn candidates(abi: Abi, scope: &Scope) -> Vec<(usize, Number)> {
+    let handle = |row: &Row| match abi {
+        Abi::Mpich => Some(row.2),
+        Abi::Standard => Some(row.3),
+        Abi::OpenMpi => {
+            let name = std::ffi::CString::new(format!("ompi_mpi_{}", row.0)).ok()?;
+            scope.find(&name).map(|address| address as usize)
+        }
+    };
+    ROWS.iter().filter_map(|row| Some((handle(row)?, row.1))).collect()
+}
+
+/// The largest element that is tried.
+const MOST_BYTES: usize = 16;
+
+impl Library {
+    /// Tries the datatypes whose sizes are not known beforehand, once; MPI runs.
+    ///
+    /// # Errors
+    /// Those of the library in finding or setting its error handlers.
+    pub(crate) fn learn_types(&self) -> Outcome {
+        let c = &self.constants;
+        let try_all = || {
+            let tried = c.candidates.iter().filter_map(|&(handle, number)| Some((handle, self.tried(handle, number)?)));
+            let mut learned: Vec<(usize, Element)> = tried.filter(|row| c.element(row.0).is_none()).collect();
+            learned.sort_by_key(|row| row.0);
+            learned
+        };
+        // An error with a datatype has no communicator: libraries call the handler of one of these.
+        let learned = self.without_handler(c.comm_world, || self.without_handler(c.comm_self, try_all))??;
+        c.learn(learned);
+        Ok(())
+    }
+
+    /// The elements of a datatype, if the library has them; those with an operator it must be able to combine.
+    fn tried(&self, handle: usize, number: Number) -> Option<Element> {
+        let mut size = 0;
+        // SAFETY: one integer is written.
+        check(unsafe { (self.functions.Type_size)(handle, &raw mut size) }).ok()?;
+        let bytes = usize::try_from(size).ok().filter(|bytes| (1..=MOST_BYTES).contains(bytes))?;
+        let known = match number {
+            Number::Float => matches!(bytes, 4 | 8),
+            Number::Complex => matches!(bytes, 8 | 16),
+            _ => bytes.is_power_of_two(),
+        };
+        let op = [Op::Sum, Op::Or].into_iter().find(|&op| number.takes(op));
+        let adds = op.is_none_or(|op| {
+            let (from, mut to) = ([0u128; 1], [0u128; 1]);
+            let (from, to) = (from.as_ptr() as usize, to.as_mut_ptr() as usize);
+            // SAFETY: both have room for an element of the most bytes, of which this one has no more.
+            unsafe { (self.functions.Reduce_local)(from, to, 1, handle, self.constants.op_handle(op)) == 0 }
+        });
+        (known && adds).then_some(Element { number, bytes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_types_are_unique() {
+        for (k, row) in ROWS.iter().enumerate() {
+            let same = |other: &&Row| other.0 == row.0 || other.2 == row.2 || other.3 == row.3;
+            assert_eq!(ROWS[..k].iter().find(same), None);
+        }
+    }
+
+    /// MPICH's handles of predefined datatypes hold their size, where compilers have one for a name.
+    #[test]
+    fn handles_of_mpich_hold_the_sizes_of_their_names() {
+        let sized = |name: &str, bytes: usize| ROWS.iter().any(|r| r.0 == name && r.2 >> 8 & 0xff == bytes);
+        for (name, bytes) in [("integer2", 2), ("integer8", 8), ("real4", 4), ("real8", 8), ("complex16", 16)] {
+            assert!(sized(name, bytes), "{name}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+"""Where the ranks of a run are: sockets of nodes of a network, and which of them show what each level costs.
+
+A rank's node is named by its host and by the memory that it shares with others; its socket by the cores that the system
+lets it run on (``/sys/devices/system/cpu/cpuN/topology/physical_package_id``), if they are of one.
+"""
+
+import os
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from unisono._core import InputError
+
+__all__ = ["Level", "Place", "here", "levels", "places", "ranks_in_order"]
+
+_CPUS = Path("/sys/devices/system/cpu")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a rank runs."""
+
+    node: str
+    #: None where the rank may run on several sockets, or the system does not tell.
+    socket: int | None = None
+
+
+@dataclass(frozen=True)
+class Level:
+    """A level of the machine, and ranks any two of which talk across exactly this level."""
+
+    #: ``socket``, ``node`` or ``network``.
+    name: str
+    #: Members of one group of the level: ranks, or groups of the level before.
+    size: int
+    members: tuple[int, ...]
+
+
+def here(cpus: Path = _CPUS, allowed: Sequence[int] | None = None) -> int | None:
+    """The socket of this process, if it may run on one only."""
+    sockets = set()
+    for cpu in sorted(os.sched_getaffinity(0)) if allowed is None else allowed:
+        try:
+            sockets.add(int((cpus / f"cpu{cpu}" / "topology" / "physical_package_id").read_text()))
+        except (OSError, ValueError):
+            return None
+    return sockets.pop() if len(sockets) == 1 else None
+
+
+def places(mpi: Any, world: Any) -> list[Place]:
+    """The places of all ranks; all ranks call this."""
+    from unisono.mpi.groups import nodes
+
+    first = {rank: members[0] for members in nodes(mpi, world) for rank in members}
+    own = Place(f"{socket.gethostname()}/{first[world.rank]}", here())
+    return list(world.allgather(own))
+
+
+def levels(found: Sequence[Place]) -> list[Level]:
+    """The levels, innermost first, that have at least two members.
+
+    Raises:
+        InputError: nodes with unlike numbers of ranks.
+
+    """
+    nodes = _groups(found, lambda place: place.node)
+    _same([len(ranks) for ranks in nodes], "ranks", "node")
+    sockets = [_groups_of(ranks, found) for ranks in nodes]
+    known = all(place.socket is not None for place in found)
+    even = known and len({len(ranks) for of_node in sockets for ranks in of_node}) == 1
+    even = even and len({len(of_node) for of_node in sockets}) == 1
+    made = []
+    if even and len(sockets[0]) > 1:
+        made.append(Level("socket", len(sockets[0][0]), tuple(sockets[0][0])))
+        made.append(Level("node", len(sockets[0]), tuple(ranks[0] for ranks in sockets[0])))
+    else:
+        made.append(Level("node", len(nodes[0]), tuple(nodes[0])))
+    made.append(Level("network", len(nodes), tuple(ranks[0] for ranks in nodes)))
+    return [level for level in made if level.size > 1]
+
+
+def ranks_in_order(found: Sequence[Place]) -> str:
+    """How consecutive ranks lie on nodes: ``block`` or ``cyclic``, as machine files name it.
+
+    Raises:
+        InputError: neither.
+
+    """
+    nodes = _groups(found, lambda place: place.node)
+    count, size = len(nodes), len(nodes[0])
+    if all(ranks == list(range(size * k, size * k + size)) for k, ranks in enumerate(nodes)):
+        return "block"
+    if all(ranks == list(range(k, len(found), count)) for k, ranks in enumerate(nodes)):
+        return "cyclic"
+    raise InputError(
+        "the ranks lie on the nodes in no regular order; a machine file takes nodes that are filled one after the "
+        "other, or consecutive ranks on consecutive nodes"
+    )
+
+
+def _groups(found: Sequence[Place], key: Any) -> list[list[int]]:
+    made: dict[Any, list[int]] = {}
+    for rank, place in enumerate(found):
+        made.setdefault(key(place), []).append(rank)
+    return list(made.values())
+
+
+def _groups_of(ranks: Sequence[int], found: Sequence[Place]) -> list[list[int]]:
+    made: dict[int | None, list[int]] = {}
+    for rank in ranks:
+        made.setdefault(found[rank].socket, []).append(rank)
+    return list(made.values())
+
+
+def _same(sizes: Sequence[int], what: str, group: str) -> None:
+    if len(set(sizes)) > 1:
+        raise InputError(
+            f"the {group}s have {min(sizes)} to {max(sizes)} {what}; --levels takes equal numbers on all {group}s"
+        )
