@@ -15,7 +15,7 @@ use unisono_machine::{Machine, Shape};
 use unisono_schedule::verify::{Expected, Method};
 
 use crate::{
-    Asked, BoundReport, Part, PlanError, Problem, Root, RunError, RunOptions, Target, place, plan, predict,
+    Asked, BoundReport, Part, PlanError, Problem, Root, RunError, RunOptions, Target, place, plan_best, predict,
     report::map,
     simulate,
     targets::{kind_of, require},
@@ -304,7 +304,7 @@ impl Pricing {
         let (kind, elements, dtype, root) = data.collective()?;
         let (part, model) = (self.part_of(ranks).0, self.asked.as_deref());
         let asked = Asked { root: Root::Rank(root), dtype, model, ..Asked::new(kind, &self.machine, part, elements) };
-        let plan = plan(Problem::new(&asked)?, None, &Params::new())?;
+        let plan = plan_best(Problem::new(&asked)?, None, &Params::new())?;
         let best = plan.best();
         let simulated = if self.simulates { self.simulated(&plan.file()?, None)? } else { None };
         Ok(Price {
