@@ -22,8 +22,9 @@ u, new = program.zeros(N, name="u"), program.zeros(N, name="new")
 residual, seen = program.array(1, name="residual"), program.array(N, name="seen")
 for sweep in range(1000):
     reads = [u[neighborhood(1)]]
-    program.task(relax, range=N, reads=reads, writes=[new[one_to_one]], reduces=[residual[all_]], op="max")
-    program.task(check, range=N, reads=[residual[all_]], writes=[seen[one_to_one]])
+    writes, reduces = [new[one_to_one]], [residual[all_]]
+    program.task(relax, range=N, reads=reads, writes=writes, reduces=reduces, op="max", operations=7)
+    program.task(check, range=N, reads=[residual[all_]], writes=[seen[one_to_one]], operations=0)
     u, new = new, u
     if sweep % 20 == 19 and program.fetch(residual)[0] < LIMIT:
         break

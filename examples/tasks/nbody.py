@@ -19,6 +19,6 @@ program = Program()
 P = program.array((N, 3), init=np.random.default_rng(1).normal(size=(N, 3)), name="P")
 V = program.zeros((N, 3), name="V")
 for _ in range(STEPS):
-    program.task(step, range=N, reads=[P[all_]], updates=[V[one_to_one]])
-    program.task(move, range=N, reads=[V[one_to_one]], updates=[P[one_to_one]])
+    program.task(step, range=N, reads=[P[all_]], updates=[V[one_to_one]], operations=20 * N)
+    program.task(move, range=N, reads=[V[one_to_one]], updates=[P[one_to_one]], operations=6)
 result = program.fetch(P)

@@ -48,6 +48,7 @@ __all__ = [
     "SimulationError",
     "Slice",
     "Stream",
+    "TaskList",
     "TaskMemory",
     "TaskSchedule",
     "UnsupportedError",
@@ -182,6 +183,10 @@ class WorkloadGraph:
     def read(files: Sequence[tuple[str, bytes]], strict: bool = False, ranks: int | None = None) -> WorkloadGraph: ...
     @staticmethod
     def of_workload(origin: str, text: str | None = None) -> WorkloadGraph: ...
+    @staticmethod
+    def of_tasks(
+        tasks: TaskList, name: str, ranks: int, strict: bool = False, reduced: Mapping[int, int] | None = None
+    ) -> WorkloadGraph: ...
     @property
     def name(self) -> str: ...
     @property
@@ -495,6 +500,24 @@ class Discovery:
     def chain_links(self) -> tuple[int, list[int]]: ...
     def chain_agreed(self) -> None: ...
     def submission(self, number: int) -> str: ...
+
+@final
+class TaskList:
+    def __new__(cls) -> TaskList: ...
+    def buffer(
+        self, name: str, shape: int | Sequence[int], element_bytes: int = 8, initialized: bool = False
+    ) -> int: ...
+    def task(
+        self,
+        name: str,
+        sizes: int | Sequence[int],
+        accesses: Sequence[tuple[int, str, Mapper]],
+        offset: int | Sequence[int] | None = None,
+        granularity: int | Sequence[int] | None = None,
+        split: str = "1d",
+        operations: float | None = None,
+    ) -> int: ...
+    def fence(self, name: str, buffer: int, low: int | Sequence[int], high: int | Sequence[int]) -> int: ...
 
 _Part = tuple[_Box, int, _Box]
 _Side = tuple[Sequence[_Part], int, Sequence[int], Sequence[int]]

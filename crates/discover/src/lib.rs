@@ -29,6 +29,7 @@ mod side;
 mod space;
 mod split;
 mod task;
+mod task_list;
 
 pub use chain::Chain;
 pub use direct::{
@@ -43,10 +44,11 @@ pub use mapper::{Mapper, UserMapper};
 pub use moved::{Extremes, Moved, What};
 pub use pattern::Pattern;
 pub use plan::{Pushed, ReadPlan, Traffic};
-pub use program::{AccessJson, Program};
+pub use program::Program;
 pub use report::{ForwardReport, Messages, Report, report, report_of};
 pub use rules::Rules;
 pub use side::{Ranks, Side, Sides};
 pub use space::{Box3, Point, Region};
 pub use split::{Axis, Geometry, Layout, Split};
 pub use task::{Access, Buffer, Mode, Task, sizes3};
+pub use task_list::{ListedTask, Submitted, TaskList};

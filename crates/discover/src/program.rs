@@ -12,7 +12,8 @@ use crate::{
     mapper::Mapper,
     space::{Box3, Point},
     split::{Geometry, Split},
-    task::{Access, Buffer, MOST_EXTENT, Mode, Task, sizes3},
+    task::{Access, Buffer, MOST_EXTENT, Mode, sizes3},
+    task_list::{ListedTask, Submitted, TaskList},
 };
 
 /// One number, or one for each dimension.
@@ -109,27 +110,30 @@ impl Program {
 
     /// Declares and submits everything, and settles it.
     pub fn submit(&self, to: &mut Discovery) -> Result<(), DiscoverError> {
+        self.list()?.submit(to)
+    }
+
+    /// Returns what the program submits.
+    ///
+    /// # Errors
+    /// A buffer, a range or a mapper that is not as expected, or a buffer that is not declared.
+    pub fn list(&self) -> Result<TaskList, DiscoverError> {
+        let mut list = TaskList::default();
         for (k, buffer) in self.buffers.iter().enumerate() {
             if self.buffers[..k].iter().any(|b| b.name == buffer.name) {
                 return Err(DiscoverError::Input(format!("two buffers are named '{}'", buffer.name)));
             }
             let shape = buffer.shape.list();
-            to.buffer(Buffer::new(&buffer.name, shape, buffer.element_bytes, buffer.host_initialized)?);
+            list.buffers.push(Buffer::new(&buffer.name, shape, buffer.element_bytes, buffer.host_initialized)?);
         }
         for (k, task) in self.tasks.iter().enumerate() {
-            let unnamed = format!("task {k}");
-            let name = task.name.as_deref().unwrap_or(&unnamed);
-            if let Some(wrong) = task.operations.filter(|n| !(0.0..=1e30).contains(n)) {
-                let what =
-                    format!("task '{name}': operations is {wrong}; accepted are 0 to 1e30 for a point of the range");
-                return Err(DiscoverError::Input(what));
-            }
-            let accesses: Result<Vec<Access>, DiscoverError> =
-                task.accesses.iter().map(|access| self.access(name, access)).collect();
-            to.submit(&Task { name, geometry: task.geometry(name)?, accesses: &accesses? })?;
+            let name = task.name.clone().unwrap_or_else(|| format!("task {k}"));
+            ListedTask::check_operations(&name, task.operations)?;
+            let accesses = task.accesses.iter().map(|access| self.access(&name, access)).collect::<Result<_, _>>()?;
+            let submitted = Submitted::Task { geometry: task.geometry(&name)?, accesses };
+            list.tasks.push(ListedTask { name, operations: task.operations, submitted });
         }
-        to.flush();
-        Ok(())
+        Ok(list)
     }
 
     fn access(&self, task: &str, access: &AccessJson) -> Result<Access, DiscoverError> {

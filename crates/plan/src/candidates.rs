@@ -101,12 +101,25 @@ pub(crate) fn candidates(case: &Case, wanted: &Params) -> Vec<(&'static dyn Algo
 /// The work of [`crate::Target::time`], as far as it is known before.
 pub(crate) const TIMING: &str = "the timing of candidates";
 
+/// The candidates that a ranking is to hold.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ranked {
+    All,
+    /// The best one, and others as far as they had to be timed for it.
+    Best,
+}
+
 /// Times every candidate of a problem, best first, and after them those that no simulator runs. Leaves out candidates that do not support the case, are too large to build,
 /// are over a limit, or take long to time. Cheap candidates are timed first, so that a limit leaves out as few as possible.
 ///
 /// # Errors
 /// No candidate; any other error of one of them.
-pub(crate) fn rank(problem: &Problem, wanted: &Params, emitter: Option<&dyn Emitter>) -> Result<Vec<Timed>, PlanError> {
+pub(crate) fn rank(
+    problem: &Problem,
+    wanted: &Params,
+    emitter: Option<&dyn Emitter>,
+    ranked: Ranked,
+) -> Result<Vec<Timed>, PlanError> {
     let (target, c) = (&problem.target, problem.collective);
     let mut listed: Vec<_> = target.candidates(c, wanted).into_iter().enumerate().collect();
     if let Some(emitter) = emitter {
@@ -117,15 +130,24 @@ pub(crate) fn rank(problem: &Problem, wanted: &Params, emitter: Option<&dyn Emit
     }
     listed.sort_by_cached_key(|(_, (algorithm, params))| target.steps(c, *algorithm, params));
     let (mut timed, mut refused, mut left_out) = (Vec::new(), None::<PlanError>, LeftOut::default());
-    let mut slow = Vec::new();
+    let (mut slow, mut most) = (Vec::new(), None::<Time>);
     for (at, (algorithm, params)) in listed {
         interrupt::check();
         if target.is_slow(c, algorithm, &params) {
             slow.push(algorithm.name());
             continue;
         }
-        match time_and_spare(problem, algorithm, &params) {
-            Ok(one) => timed.push((at, one)),
+        match time_within(problem, algorithm, &params, most) {
+            Ok(Some(one)) => {
+                // A candidate that no simulator runs is ranked after slower ones.
+                if ranked == Ranked::Best && target.simulates(algorithm) {
+                    most = Some(
+                        most.map_or(one.time, |most| if one.time.seconds < most.seconds { one.time } else { most }),
+                    );
+                }
+                timed.push((at, one));
+            }
+            Ok(None) => {}
             Err(e @ PlanError::Algorithm(AlgorithmError::Unsupported { .. } | AlgorithmError::Build(_))) => {
                 refused.get_or_insert(e);
             }
@@ -168,9 +190,25 @@ pub(crate) fn time_and_spare(
     algorithm: &'static dyn Algorithm,
     params: &Params,
 ) -> Result<Timed, PlanError> {
+    time_within(problem, algorithm, params, None).map(|timed| timed.expect("no time is longer"))
+}
+
+/// The same; `None` if the target finds that the candidate takes longer than `most`.
+///
+/// # Errors
+/// As [`crate::Target::time`].
+fn time_within(
+    problem: &Problem,
+    algorithm: &'static dyn Algorithm,
+    params: &Params,
+    most: Option<Time>,
+) -> Result<Option<Timed>, PlanError> {
     let (target, c) = (&problem.target, problem.collective);
     limits::check(TIMING, 0, 2 * target.steps(c, algorithm, params))?;
-    target.time(c, algorithm, params.clone())
+    match most {
+        Some(most) => target.time_within(c, algorithm, params.clone(), most),
+        None => target.time(c, algorithm, params.clone()).map(Some),
+    }
 }
 
 /// Candidates that are not timed because that is over a limit.

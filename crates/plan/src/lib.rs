@@ -28,7 +28,7 @@ pub use candidates::{TimeSource, Timed};
 pub use error::PlanError;
 pub use expressible::{Expressible, emitter};
 pub use forests::{ChunkTree, ForestTrees, Front, FrontPoint};
-pub use plan::{Plan, plan, plan_for};
+pub use plan::{Plan, plan, plan_best, plan_for};
 pub use problem::{Asked, Part, Problem, Root};
 pub use report::{BoundReport, CandidateReport, PhaseReport, PlanReport, Prediction, bounds, predict};
 pub use run::{

@@ -10,7 +10,7 @@ use unisono_schedule::{Schedule, stored::Stored};
 
 use crate::{
     PlanError, Problem, Timed,
-    candidates::{rank, time_and_spare},
+    candidates::{Ranked, rank, time_and_spare},
     expressible::{self, Expressible, mark, suited},
     stored::store_best,
     targets::kind_of,
@@ -32,7 +32,16 @@ pub struct Plan {
 /// # Errors
 /// Unknown names or parameters, cases that are not supported.
 pub fn plan(problem: Problem, algorithm: Option<&str>, params: &Params) -> Result<Plan, PlanError> {
-    plan_for(problem, algorithm, params, None)
+    planned(problem, algorithm, params, None, Ranked::All)
+}
+
+/// As [`plan`], where only the best candidate is wanted: others are timed no longer than it takes to find that they are slower,
+/// and such candidates are not listed.
+///
+/// # Errors
+/// As [`plan`].
+pub fn plan_best(problem: Problem, algorithm: Option<&str>, params: &Params) -> Result<Plan, PlanError> {
+    planned(problem, algorithm, params, None, Ranked::Best)
 }
 
 /// Ranks candidates in the form that a target of emitted code has, and chooses the best that it can express.
@@ -45,6 +54,16 @@ pub fn plan_for(
     params: &Params,
     emitter: Option<&'static dyn Emitter>,
 ) -> Result<Plan, PlanError> {
+    planned(problem, algorithm, params, emitter, Ranked::All)
+}
+
+fn planned(
+    problem: Problem,
+    algorithm: Option<&str>,
+    params: &Params,
+    emitter: Option<&'static dyn Emitter>,
+    ranked: Ranked,
+) -> Result<Plan, PlanError> {
     let (target, c) = (&problem.target, problem.collective);
     let candidates = match algorithm {
         Some(name) => {
@@ -56,7 +75,7 @@ pub fn plan_for(
             target.simulate_best(c, &mut one)?;
             Vec::from(one)
         }
-        None => rank(&problem, params, emitter.map(|e| e as &dyn Emitter))?,
+        None => rank(&problem, params, emitter.map(|e| e as &dyn Emitter), ranked)?,
     };
     let (candidates, expressible) = match emitter {
         Some(emitter) => mark(&problem, emitter, candidates)?,

@@ -1,6 +1,6 @@
 //! The request of a user, checked: one collective on one part of a machine.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_cost::CostProblem;
@@ -69,7 +69,7 @@ impl<'a> Asked<'a> {
 /// One collective on one part of a machine: the only request of the planner.
 pub struct Problem {
     pub collective: Collective,
-    pub target: Box<dyn Target>,
+    pub target: Arc<dyn Target>,
 }
 
 impl Problem {
@@ -77,7 +77,15 @@ impl Problem {
     /// A part that the machine does not have, a root outside it, counts that do not fit, an unknown model.
     pub fn new(asked: &Asked) -> Result<Self, PlanError> {
         let opened = TARGETS.iter().find_map(|kind| (kind.open)(asked)).expect("every kind of machine has a target");
-        let target = opened?;
+        Self::on(Arc::from(opened?), asked)
+    }
+
+    /// The same on a part that is open already, which keeps what it computed for earlier collectives. The machine and the part
+    /// of `asked` are not read.
+    ///
+    /// # Errors
+    /// A root outside the part, counts that do not fit.
+    pub fn on(target: Arc<dyn Target>, asked: &Asked) -> Result<Self, PlanError> {
         let root = match asked.root {
             Root::Rank(rank) => rank,
             Root::At(row, col) => target.root_at(row, col)?,

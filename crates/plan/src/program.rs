@@ -1,10 +1,13 @@
 //! The time of a program's communication on a machine. Each distinct operation is priced once.
 //!
 //! Operations follow each other in the order of issue: none overlaps another operation or a kernel. A collective takes the
-//! time that [`plan`] predicts for its best algorithm. The messages of one read are one schedule, which is timed and simulated
+//! time that [`plan_best`] predicts for its best algorithm. The messages of one read are one schedule, which is timed and simulated
 //! as such; ranks prove and execute the same one (`unisono_discover::DirectSchedule`). Parts of unlike lengths of a collective are priced as equal parts of the largest length.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use serde::Serialize;
 use unisono_algorithms::{Means, Params};
@@ -15,7 +18,7 @@ use unisono_machine::{Machine, Shape};
 use unisono_schedule::verify::{Expected, Method};
 
 use crate::{
-    Asked, BoundReport, Part, PlanError, Problem, Root, RunError, RunOptions, Target, place, plan, predict,
+    Asked, BoundReport, Part, PlanError, Problem, Root, RunError, RunOptions, Target, place, plan_best, predict,
     report::map,
     simulate,
     targets::{kind_of, require},
@@ -190,7 +193,7 @@ pub struct Pricing {
     part: Part,
     asked: Option<String>,
     simulates: bool,
-    target: Box<dyn Target>,
+    target: Arc<dyn Target>,
     known: HashMap<Key, Price>,
 }
 
@@ -304,7 +307,7 @@ impl Pricing {
         let (kind, elements, dtype, root) = data.collective()?;
         let (part, model) = (self.part_of(ranks).0, self.asked.as_deref());
         let asked = Asked { root: Root::Rank(root), dtype, model, ..Asked::new(kind, &self.machine, part, elements) };
-        let plan = plan(Problem::new(&asked)?, None, &Params::new())?;
+        let plan = plan_best(Problem::new(&asked)?, None, &Params::new())?;
         let best = plan.best();
         let simulated = if self.simulates { self.simulated(&plan.file()?, None)? } else { None };
         Ok(Price {

@@ -1,6 +1,6 @@
 //! The best of several algorithms at one point of a sweep, beside a baseline.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde::Serialize;
 use unisono_algorithms::{AlgorithmError, Params, find};
@@ -40,7 +40,7 @@ pub fn sweep_point(
     baseline: Option<&str>,
     params: &Params,
 ) -> Result<Point, PlanError> {
-    problem.target.choose_common_model();
+    Arc::get_mut(&mut problem.target).expect("only the problem holds its target").choose_common_model();
     let c = problem.collective;
     let target = &problem.target;
     let swept: Vec<String> = match names {

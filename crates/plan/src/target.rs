@@ -130,6 +130,20 @@ pub trait Target: Send + Sync {
         params: Params,
     ) -> Result<Timed, PlanError>;
 
+    /// The time of an algorithm; `None` if it takes longer than `most`, as far as that is found sooner than the time.
+    ///
+    /// # Errors
+    /// As [`Target::time`].
+    fn time_within(
+        &self,
+        collective: Collective,
+        algorithm: &'static dyn Algorithm,
+        params: Params,
+        _most: Time,
+    ) -> Result<Option<Timed>, PlanError> {
+        self.time(collective, algorithm, params).map(Some)
+    }
+
     /// The schedule of a candidate, where it runs.
     ///
     /// # Errors

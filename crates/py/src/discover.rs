@@ -1,6 +1,9 @@
 //! Programs of tasks: the report of one, and `Discovery`, which reads one as it is submitted.
 
 mod commands;
+mod task_list;
+
+pub use task_list::TaskList;
 
 use std::{collections::HashMap, sync::Arc, time::Instant};
 
@@ -122,6 +125,48 @@ pub fn discovery_rate(
     Ok(rates.map_err(refused)?.into_iter().fold(0.0, f64::max))
 }
 
+/// The range and the accesses `(buffer, mode, mapper)` of a task; the options are its offset, granularity and split.
+fn submitted(
+    name: &str,
+    sizes: &Bound<'_, PyAny>,
+    accesses: Vec<(u32, Bound<'_, PyAny>, Mapper)>,
+    (offset, granularity, split): (Option<&Bound<'_, PyAny>>, Option<&Bound<'_, PyAny>>, &str),
+) -> PyResult<(Geometry, Vec<Access>)> {
+    let sizes = numbers("the range", sizes)?;
+    sizes3(&format!("task '{name}': range"), &sizes, 1).map_err(refused)?;
+    let mut geometry = Geometry::of(&sizes);
+    if let Some(offset) = offset {
+        geometry.offset = point("the offset", offset, 0)?;
+    }
+    if let Some(granularity) = granularity {
+        geometry.granularity = point("the granularity", granularity, 1)?;
+    }
+    geometry.split = match split {
+        "1d" => Split::OneD,
+        "2d" => Split::TwoD,
+        other => return Err(input(format!("task '{name}': split is '{other}'; accepted are 1d, 2d"))),
+    };
+    let access = |(buffer, mode, mapper): (u32, Bound<'_, PyAny>, Mapper)| {
+        let mode = match mode.extract::<&str>()? {
+            "read" => Mode::Read,
+            "write" => Mode::Write,
+            "read_write" => Mode::ReadWrite,
+            "reduce" => Mode::Reduce,
+            other => {
+                let accepted = "accepted are read, write, read_write, reduce";
+                return Err(input(format!("task '{name}': mode is '{other}'; {accepted}")));
+            }
+        };
+        Ok(Access::new(BufferId(buffer), mode, mapper.0))
+    };
+    Ok((geometry, accesses.into_iter().map(access).collect::<PyResult<_>>()?))
+}
+
+/// The box that a fence reads.
+fn fenced(low: &Bound<'_, PyAny>, high: &Bound<'_, PyAny>) -> PyResult<Box3> {
+    Ok(Box3::new(point("low", low, 0)?, point("high", high, 1)?))
+}
+
 /// A collective among some ranks; `Discovery` tells who sends what.
 #[pyclass(frozen, module = "unisono")]
 pub struct Operation {
@@ -236,37 +281,7 @@ impl Discovery {
         granularity: Option<&Bound<'_, PyAny>>,
         split: &str,
     ) -> PyResult<u32> {
-        let sizes = numbers("the range", sizes)?;
-        sizes3(&format!("task '{name}': range"), &sizes, 1).map_err(refused)?;
-        let mut geometry = Geometry::of(&sizes);
-        if let Some(offset) = offset {
-            geometry.offset = point("the offset", offset, 0)?;
-        }
-        if let Some(granularity) = granularity {
-            geometry.granularity = point("the granularity", granularity, 1)?;
-        }
-        geometry.split = match split {
-            "1d" => Split::OneD,
-            "2d" => Split::TwoD,
-            other => return Err(input(format!("task '{name}': split is '{other}'; accepted are 1d, 2d"))),
-        };
-        let accesses: PyResult<Vec<Access>> = accesses
-            .into_iter()
-            .map(|(buffer, mode, mapper)| {
-                let mode = match mode.extract::<&str>()? {
-                    "read" => Mode::Read,
-                    "write" => Mode::Write,
-                    "read_write" => Mode::ReadWrite,
-                    "reduce" => Mode::Reduce,
-                    other => {
-                        let accepted = "accepted are read, write, read_write, reduce";
-                        return Err(input(format!("task '{name}': mode is '{other}'; {accepted}")));
-                    }
-                };
-                Ok(Access::new(BufferId(buffer), mode, mapper.0))
-            })
-            .collect();
-        let accesses = accesses?;
+        let (geometry, accesses) = submitted(name, sizes, accesses, (offset, granularity, split))?;
         let submitted = self.whole(py, |engine| engine.submit(&Task { name, geometry, accesses: &accesses }))?;
         Ok(submitted.map_err(refused)?.0)
     }
@@ -294,7 +309,7 @@ impl Discovery {
         low: &Bound<'_, PyAny>,
         high: &Bound<'_, PyAny>,
     ) -> PyResult<u32> {
-        let window = Box3::new(point("low", low, 0)?, point("high", high, 1)?);
+        let window = fenced(low, high)?;
         let submitted = self.whole(py, |engine| engine.fence(name, BufferId(buffer), window))?;
         Ok(submitted.map_err(refused)?.0)
     }

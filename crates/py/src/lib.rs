@@ -57,6 +57,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<mapper::Mapper>()?;
     m.add_class::<discover::Operation>()?;
     m.add_class::<discover::Discovery>()?;
+    m.add_class::<discover::TaskList>()?;
     m.add_class::<moved::Moved>()?;
     m.add_class::<tasks::LibraryCollective>()?;
     m.add_class::<tasks::PairMessages>()?;

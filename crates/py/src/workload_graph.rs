@@ -1,6 +1,9 @@
 //! Programs of other tools on machines.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashMap},
+};
 
 use pyo3::prelude::*;
 use unisono_collective::Kind;
@@ -9,7 +12,7 @@ use unisono_machine::network::Network;
 use unisono_plan::{
     Part, PlanError, RunError,
     workload::{
-        Workload, discovered,
+        TaskProgram, Workload, discovered,
         graph::{Level, Prices, Step},
         is_program_of_tasks, places,
     },
@@ -17,6 +20,7 @@ use unisono_plan::{
 use unisono_workload::{Accelerator, SourceFile, WorkloadGraph as Graph, chakra, read_also};
 
 use crate::{
+    discover::TaskList,
     errors::{detached, input, to_python},
     machine::Machine,
     simulate::failed,
@@ -64,6 +68,24 @@ impl WorkloadGraph {
         let read = text.map_or_else(|| Workload::preset(origin), |text| Workload::from_toml(text, origin));
         let workload = read.map_err(input)?;
         Ok(Self(workload.program(), Some(workload)))
+    }
+
+    /// A program of tasks among `ranks`, with the communication that discovery finds in it. `reduced` lists the buffers that
+    /// only messages reduce, with the bytes that go with each element.
+    #[staticmethod]
+    #[pyo3(signature = (tasks, name, ranks, strict = false, reduced = None))]
+    fn of_tasks(
+        py: Python<'_>,
+        tasks: &TaskList,
+        name: &str,
+        ranks: u32,
+        strict: bool,
+        reduced: Option<HashMap<u32, u64>>,
+    ) -> PyResult<Self> {
+        let reduced = reduced.unwrap_or_default();
+        let program = TaskProgram { name, tasks: &tasks.0, ranks, reduced: &reduced, strict };
+        let graph = detached(py, || program.discovered())?;
+        graph.map(|graph| Self(graph, None)).map_err(|e| input(format!("{name}: {e}")))
     }
 
     #[getter]

@@ -104,6 +104,8 @@ struct Packing<'a> {
     roles: &'a [Role],
     /// The arc in the other direction.
     back: Vec<u32>,
+    /// The nodes that some way over open nodes connects with rank 0.
+    reached: Vec<bool>,
     most_rate: f64,
     /// Trees on each arc, in either direction.
     load: Vec<u32>,
@@ -112,6 +114,19 @@ struct Packing<'a> {
 
 const NONE: u32 = u32::MAX;
 
+/// The nodes that rank 0 reaches over nodes that are not closed.
+fn reached(graph: &Graph, roles: &[Role]) -> Vec<bool> {
+    let mut reached = vec![false; graph.nodes() as usize];
+    let mut open: Vec<u32> = (0..graph.ranks().min(1)).collect();
+    while let Some(at) = open.pop() {
+        poll();
+        if roles[at as usize] != Role::Closed && !std::mem::replace(&mut reached[at as usize], true) {
+            open.extend(graph.leaving(at).iter().map(|&arc| graph.arcs()[arc as usize].to));
+        }
+    }
+    reached
+}
+
 impl<'a> Packing<'a> {
     fn new(graph: &'a Graph, roles: &'a [Role]) -> Self {
         let arcs = graph.arcs();
@@ -119,7 +134,15 @@ impl<'a> Packing<'a> {
             (0..).zip(arcs).map(|(at, arc)| ((arc.from, arc.to), at)).collect();
         let back = arcs.iter().map(|arc| known.get(&(arc.to, arc.from)).copied().unwrap_or(NONE)).collect();
         let most_rate = arcs.iter().map(|arc| arc.rate).max().unwrap_or(1) as f64;
-        Self { graph, roles, back, most_rate, load: vec![0; arcs.len()], trees: Vec::new() }
+        Self {
+            graph,
+            roles,
+            back,
+            reached: reached(graph, roles),
+            most_rate,
+            load: vec![0; arcs.len()],
+            trees: Vec::new(),
+        }
     }
 
     /// Trees on the busiest arc, over its rate.
@@ -157,9 +180,11 @@ impl<'a> Packing<'a> {
         (f64::from(self.load[arc as usize] + 1) * self.most_rate / rate).powi(steepness)
     }
 
-    /// The node where the next tree begins: a switch that joins links, whose links are cheapest; without one, rank 0.
+    /// The node where the next tree begins: a switch that joins links and is connected with the ranks, whose links are cheapest;
+    /// without one, rank 0.
     fn start(&self) -> Option<u32> {
-        let joins = (self.graph.ranks()..self.graph.nodes()).filter(|&node| self.roles[node as usize] == Role::Joins);
+        let joins = (self.graph.ranks()..self.graph.nodes())
+            .filter(|&node| self.roles[node as usize] == Role::Joins && self.reached[node as usize]);
         // A mean, with more links first where they are alike.
         let price = |node: u32| {
             let links = self.graph.leaving(node);
@@ -438,5 +463,19 @@ mod tests {
             }
         }
         assert!(found > 300, "{found}");
+    }
+
+    /// Ranks 0 and 1 at switch 4; at switch 3, which has more links, accelerators that are in no tree.
+    #[test]
+    fn trees_begin_at_a_switch_of_the_ranks() {
+        let others = [(5, 3, 1), (6, 3, 1), (7, 3, 1), (7, 4, 1)];
+        let graph = Graph::new(2, 8, cables(&[&[(0, 4, 1), (1, 4, 1)], &others[..]].concat()));
+        let mut roles = roles(&graph, Role::Closed);
+        (roles[3], roles[4]) = (Role::Joins, Role::Joins);
+        let found = spanning(&graph, &roles, None, 1).unwrap();
+        check(&graph, &roles, &found);
+        let mut nodes = found.trees[0].nodes.clone();
+        nodes.sort_unstable();
+        assert_eq!(nodes, [0, 1, 4]);
     }
 }

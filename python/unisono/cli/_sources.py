@@ -48,7 +48,7 @@ class Unused:
 _PLANNED = ("elements", "bytes", "dtype", "op", "root", "algorithm", "param", "target")
 _PART = ("shape", "ranks", "nodes", "subset")
 _LOGGOPS = (*(f"loggops_{name}" for name in ("L", "o", "g", "G", "O", "S")), "zero_byte")
-_OF_PROGRAMS = ("ranks", "strict", "tflops", "memory_gb_per_second", "what_if")
+_OF_PROGRAMS = ("ranks", "rounds", "strict", "tflops", "memory_gb_per_second", "what_if")
 _OF_WAFERS = ("queue_depth", "noop_probability", "calibrated")
 
 _GOES_WITH_GOAL = Unused(_LOGGOPS, "goes with --goal; a machine file says the parameters of a machine")
@@ -122,7 +122,7 @@ PROGRAM = (
 )
 #: A program of tasks without a machine, and without a picture.
 NO_MACHINE = (Unused(("model", "simulate"), "is for a prediction on a machine; name it with --machine"),)
-NOT_A_SCRIPT = (Unused(("rounds",), "is for a program in Python; a .json has none"),)
+NOT_A_SCRIPT = (Unused(("rounds",), "is for a program in Python; other files have none"),)
 NO_GRAPH = (Unused(("graph_kind",), "is for a picture; name its file with --graph"),)
 
 _ON_RANKS = (

@@ -9,11 +9,12 @@ import unisono
 from unisono.base.files import read_json
 from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import print_json, print_lines, print_table, working
+from unisono.cli._recording import print_notes, rounds_option
 from unisono.cli._sources import NO_GRAPH, NO_MACHINE, NOT_A_SCRIPT, refuse_unused
 from unisono.cli._types import MACHINE
 from unisono.discovery.prediction import Prediction, total_lines
 from unisono.graphs import KINDS, Source, check_graph, of_json, write_graph
-from unisono.tasks.recording import ROUNDS, record
+from unisono.tasks.recording import record
 
 __all__ = ["discover"]
 
@@ -28,14 +29,7 @@ __all__ = ["discover"]
 @click.option("--simulate", is_flag=True, help="With a machine: run every operation on its simulator as well.")
 @click.option("--graph", metavar="FILE.dot|png|svg|pdf", help="Write what each rank does: for Graphviz, or a picture.")
 @click.option("--graph-kind", type=click.Choice(KINDS), default=KINDS[0], help="The graph of commands or of tasks.")
-@click.option(
-    "--rounds",
-    type=click.IntRange(min=1),
-    default=ROUNDS,
-    show_default=True,
-    metavar="N",
-    help="Of a Python file: end the recording where one line has fetched an array N times.",
-)
+@rounds_option
 @json_option
 @limit_options
 def discover(
@@ -76,8 +70,7 @@ def discover(
             recorded.graph(nodes, graph, graph_kind, rules, name)
         else:
             write_graph(Source(of_json(read_json(program)), nodes, rules), graph, graph_kind, name)
-    for note in notes:
-        click.echo(f"note: {note}", err=True)
+    print_notes(notes)
     if as_json:
         print_json({"program": program, "rules": rules, **found, "notes": notes, **({"graph": graph} if graph else {})})
         return

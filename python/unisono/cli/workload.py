@@ -1,9 +1,11 @@
 """`unisono workload`: one training iteration on a network."""
 
+from pathlib import Path
+
 import click
 
 import unisono
-from unisono import training
+from unisono import InputError, training
 from unisono.base.files import write
 from unisono.base.pictures import form_of
 from unisono.base.reports import WorkloadReport
@@ -11,8 +13,10 @@ from unisono.cli._options import json_option, level_options, limit_options, rate
 from unisono.cli._output import number, params_text, print_fields, print_json, print_lines, print_table, working
 from unisono.cli._pictures import check_picture
 from unisono.cli._programs import parse_changes, print_step
-from unisono.cli._sources import LIST, NAMED_WORKLOAD, PROGRAM, refuse_unused
+from unisono.cli._recording import print_notes, rounds_option
+from unisono.cli._sources import LIST, NAMED_WORKLOAD, NOT_A_SCRIPT, PROGRAM, refuse_unused
 from unisono.cli._types import MACHINE
+from unisono.tasks.recording import record
 
 __all__ = ["workload"]
 
@@ -21,7 +25,7 @@ _BY = {"model": "by the model", "flow": "by flows", "packet": "packet by packet"
 
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[NAME | -- ARGS...]")
 @click.option(
     "--machine", type=MACHINE, metavar="NAME|FILE", help="A network: a preset (see 'unisono machines') or a TOML file."
 )
@@ -43,9 +47,10 @@ _BY = {"model": "by the model", "flow": "by flows", "packet": "packet by packet"
     "--from",
     "source",
     metavar="FILE|DIR",
-    help="A program of another tool: HLO text of XLA, traces of Chakra or PyTorch, GOAL; or tasks in JSON.",
+    help="A program of another tool: HLO text of XLA, traces of Chakra or PyTorch, GOAL; or tasks, in JSON or Python.",
 )
 @click.option("--ranks", type=int, metavar="N", help="The ranks of a program of tasks.")
+@rounds_option
 @click.option("--strict", is_flag=True, help="Refuse operations of the program whose time is not known.")
 @rate_options
 @click.option(
@@ -57,7 +62,7 @@ _BY = {"model": "by the model", "flow": "by flows", "packet": "packet by packet"
 @json_option
 @limit_options
 def workload(
-    name: str | None,
+    words: tuple[str, ...],
     machine: str | None,
     level: str,
     no_overlap: bool,
@@ -67,33 +72,40 @@ def workload(
     plot: str | None,
     source: str | None,
     ranks: int | None,
+    rounds: int,
     strict: bool,
     tflops: float | None,
     memory_gb_per_second: float | None,
     what_if: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """One training iteration of workload NAME (see the list without NAME), of a TOML file, or of --from a program."""
+    """One training iteration of workload NAME (see the list without NAME), of a TOML file, or of --from a program.
+
+    A program of tasks in Python is executed with ARGS, without its kernels.
+    """
+    is_script = source is not None and source.endswith(".py")
     if source is not None:
-        if name is not None:
-            raise click.UsageError(f"'{name}' and --from both name a workload; drop one of them")
-        refuse_unused(PROGRAM)
+        if words and not is_script:
+            raise click.UsageError(f"'{words[0]}' and --from both name a workload; drop one of them")
+        refuse_unused(PROGRAM, () if is_script else NOT_A_SCRIPT)
         if machine is None:
             raise click.UsageError("say where it runs with --machine")
         changes = [parse_changes(text) for text in what_if]
         check_picture(plot)
         with working(f"timing {source}"):
+            graph, notes = _recorded(source, words, ranks, rounds, strict=strict) if is_script else (source, [])
             program = unisono.step(
-                source,
+                graph,
                 unisono.machine(machine, nodes=nodes),
                 overlap=not no_overlap,
                 strict=strict,
-                ranks=ranks,
+                ranks=None if is_script else ranks,
                 tflops=tflops,
                 memory_gb_per_second=memory_gb_per_second,
                 level=level,
                 what_if=changes,
             )
+        print_notes(notes)
         _draw(program, plot)
         if as_json:
             print_json({**program, "files": [plot] if plot is not None else []})
@@ -103,6 +115,9 @@ def workload(
         if plot is not None:
             print_lines("", f"wrote {plot}")
         return
+    if len(words) > 1:
+        raise click.UsageError(f"'{words[0]}' and '{words[1]}' both name a workload; drop one of them")
+    name = words[0] if words else None
     refuse_unused(LIST if name is None else NAMED_WORKLOAD)
     if name is None:
         presets = [*unisono.workload_presets(), *training.PRESETS]
@@ -130,6 +145,16 @@ def workload(
         report = unisono.workload(name, machine, level=level, overlap=not no_overlap)
     _draw(report, plot)
     _report(report, f"{report['accelerators']} accelerators of {report['machine']}, by {level}", plot, as_json)
+
+
+def _recorded(
+    source: str, arguments: tuple[str, ...], ranks: int | None, rounds: int, *, strict: bool
+) -> tuple[unisono.WorkloadGraph, list[str]]:
+    """The program of a Python file, which is executed without its kernels, and the notes of the recording."""
+    if ranks is None:
+        raise InputError(f"{source} is a program of tasks, for any number of ranks; state it with --ranks N")
+    script = record(source, arguments, rounds)
+    return script.program.workload(ranks, name=Path(source).stem, strict=strict), script.notes
 
 
 def _draw(report: WorkloadReport, plot: str | None) -> None:

@@ -50,6 +50,11 @@ def read_workload(
         return WorkloadGraph.of_workload(text)
     if not exists(text):
         raise InputError(f"the program '{title(text)}' does not exist; accepted are a file and a folder of files")
+    if text.endswith(".py"):
+        raise InputError(
+            f"'{title(text)}' is a program in Python; `unisono workload --from` executes it, and in Python its program "
+            "returns what its ranks do by workload(ranks)"
+        )
     if text.endswith(".toml"):
         return WorkloadGraph.of_workload(title(text), read_text(text, MOST_DESCRIPTION_BYTES))
     if not Path(text).is_dir():

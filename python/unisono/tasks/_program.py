@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unisono._core import Discovery, InputError, Moved, TaskSchedule
+from unisono._core import Discovery, InputError, Moved, TaskList, TaskSchedule, WorkloadGraph
 from unisono.base.inputs import MachineLike
 from unisono.base.reports import DiscoveryReport
 from unisono.discovery.prediction import predictions, without_machine
@@ -25,9 +25,10 @@ from unisono.tasks._mappers import all_
 from unisono.tasks._operators import NAMES, by_mpi
 from unisono.tasks._scaling import NODES, Scaling, scaling, timed
 from unisono.tasks._schedule import carry_out
-from unisono.tasks._submitted import Fetch, Task, check_range
+from unisono.tasks._submitted import Fetch, Task, check_operations, check_range
 from unisono.tasks._trace import recorder
 from unisono.tasks._transport import transport
+from unisono.tasks._workload import workload
 
 #: With 1, no collective is made of messages.
 _SWITCH = "UNISONO_POINT_TO_POINT"
@@ -136,6 +137,7 @@ class Program:
         split: str = "1d",
         on: str = "numpy",
         offsets: bool = False,
+        operations: float | None = None,
     ) -> None:
         """Submits a task: ``kernel`` gets its views in the order reads, writes, updates, reduces.
 
@@ -144,13 +146,16 @@ class Program:
 
         With ``on="cupy"`` the kernel gets CuPy arrays, which are never read-only. With ``offsets`` it gets one more
         argument: for each view the index of its first element in the whole array, as Numba's kernels need it.
+
+        ``operations`` is the number of arithmetic operations for a point of the range, which :meth:`workload` reads.
         """
         form: Task | None = None
         key: Hashable = None
         try:
             reads, writes, updates, reduces = tuple(reads), tuple(writes), tuple(updates), tuple(reduces)
             at = kernel if type(kernel) in _FUNCTIONS else id(kernel)
-            key = (at, range, reads, writes, updates, reduces, op, name, offset, granularity, split, on, offsets)
+            options = (op, name, offset, granularity, split, on, offsets, operations)
+            key = (at, range, reads, writes, updates, reduces, options)
             form = self._forms.get(key)
         except TypeError:
             # Lists have no hash, and wrong arguments are named below.
@@ -174,7 +179,9 @@ class Program:
         sizes = sizes_of(f"task '{name}': range", range)
         check_range(name, sizes, offset, (*reads, *writes, *updates, *reduces))
         reduced = tuple(access.array.number for access in reduces)
-        made = Task(name, kernel, sizes, tuple(accesses), op, (offset, granularity, split), on, offsets, reduced)
+        check_operations(name, operations)
+        form_of_range = (offset, granularity, split)
+        made = Task(name, kernel, sizes, tuple(accesses), op, form_of_range, on, offsets, reduced, operations)
         # Wrong tasks are refused here, where the program's line is still known.
         made.first = made.submit(self._discovery)
         if key is not None:
@@ -276,6 +283,18 @@ class Program:
 
         return Explanation(*predictions(found, machine, nodes, rules, model, simulate))
 
+    def workload(self, ranks: int, *, name: str = "tasks", strict: bool = False) -> WorkloadGraph:
+        """What the ranks compute and communicate, as a program that ``unisono.step`` puts on a machine.
+
+        A kernel takes the ``operations`` of its task and the memory traffic of its accesses. Tasks without
+        ``operations`` are counted in ``unknown`` of the report; with ``strict`` they are an error.
+
+        Raises:
+            InputError: too many ranks; with ``strict``, a task without ``operations``.
+
+        """
+        return workload(self, self._steps, ranks, name, strict=strict)
+
     def scaling(
         self,
         machine: MachineLike,
@@ -334,10 +353,13 @@ class Program:
 
     def _submit(self, to: Discovery) -> None:
         """Hands all arrays and tasks to a discovery, or to what takes its place."""
-        for array, there in zip(self.arrays, self._initialized, strict=True):
-            to.buffer(array.name, array.shape, array.dtype.itemsize, initialized=there)
+        self._declare(to)
         for step in self._steps:
             step.submit(to)
+
+    def _declare(self, to: Discovery | TaskList) -> None:
+        for array, there in zip(self.arrays, self._initialized, strict=True):
+            to.buffer(array.name, array.shape, array.dtype.itemsize, initialized=there)
 
     def _carry_out(self, what: str) -> None:
         if self._transport is None or self._exchanges is None:

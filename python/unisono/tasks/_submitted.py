@@ -4,9 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from unisono._core import Discovery, InputError, Mapper
+from unisono._core import Discovery, InputError, Mapper, TaskList
+from unisono.base.inputs import finite
 from unisono.tasks._arrays import Access, sizes_of
 from unisono.tasks._mappers import one_to_one
+
+_MOST_OPERATIONS = 1e30
 
 
 @dataclass(eq=False, slots=True)
@@ -25,6 +28,8 @@ class Task:
     offsets: bool
     #: The arrays that it reduces, by number.
     reduced: tuple[int, ...]
+    #: Arithmetic operations for a point of the range, where they are known.
+    operations: float | None = None
     #: Its number where it was submitted first.
     first: int = -1
     #: Runs the kernel on views of the host's memory.
@@ -34,6 +39,10 @@ class Task:
         """Hands the task to a discovery."""
         return to.task(self.name, self.sizes, self.accesses, *self.options)
 
+    def list_in(self, tasks: TaskList) -> int:
+        """Adds the task to a list, with its operations."""
+        return tasks.task(self.name, self.sizes, self.accesses, *self.options, self.operations)
+
 
 class Fetch(NamedTuple):
     """Contents of a whole array, given to every rank."""
@@ -42,9 +51,24 @@ class Fetch(NamedTuple):
     number: int
     shape: tuple[int, ...]
 
-    def submit(self, to: Discovery) -> int:
+    def submit(self, to: Discovery | TaskList) -> int:
         """Hands the fetch to a discovery."""
         return to.fence(f"fetch of {self.name}", self.number, [0] * len(self.shape), self.shape)
+
+    def list_in(self, tasks: TaskList) -> int:
+        """Adds the fetch to a list."""
+        return self.submit(tasks)
+
+
+def check_operations(name: str, operations: float | None) -> None:
+    """Refuses a number of operations that is not one.
+
+    Raises:
+        InputError: it is below 0, or beyond all programs.
+
+    """
+    if operations is not None and not 0 <= finite(f"task '{name}': operations", operations) <= _MOST_OPERATIONS:
+        raise InputError(f"task '{name}': operations is {operations}; accepted are 0 to 1e30 for a point of the range")
 
 
 def check_range(

@@ -9,6 +9,7 @@ mod routed;
 mod schedule;
 mod speeds;
 mod timetable;
+mod used_links;
 
 use unisono_machine::{
     MachineError,

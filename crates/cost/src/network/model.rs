@@ -102,6 +102,10 @@ impl NetworkModel {
         &self.speeds
     }
 
+    pub(super) fn routing(&self) -> &dyn Routing {
+        &*self.routing
+    }
+
     pub(super) fn loads(&self) -> Loads<'_> {
         Loads::new(&self.plane, &*self.routing, &self.speeds)
     }
@@ -186,6 +190,19 @@ impl NetworkModel {
     /// # Errors
     /// What is wrong with a schedule that is not well-formed, or that cannot run.
     pub fn schedule_ns(&self, schedule: &Schedule, places: &[u32]) -> Result<f64, Vec<Diagnostic>> {
+        self.schedule_within_ns(schedule, places, f64::INFINITY).map(|ns| ns.expect("no time is longer"))
+    }
+
+    /// As [`Self::schedule_ns`]; `None` where the timetable finds before its end that the schedule takes longer than `most_ns`.
+    ///
+    /// # Errors
+    /// As [`Self::schedule_ns`].
+    pub fn schedule_within_ns(
+        &self,
+        schedule: &Schedule,
+        places: &[u32],
+        most_ns: f64,
+    ) -> Result<Option<f64>, Vec<Diagnostic>> {
         let has_switches = schedule.check_ranks_only().is_err();
         let prices = Prices {
             plane: &self.plane,
@@ -202,9 +219,9 @@ impl NetworkModel {
             send_machines_per: self.send_machines_per,
         };
         if schedule.instr_count() > MOST_TIMETABLED && !has_switches {
-            self.rounds_ns(schedule)
+            self.rounds_ns(schedule).map(Some)
         } else {
-            timetable::end_ns(schedule, &prices)
+            timetable::end_ns(schedule, &prices, most_ns)
         }
     }
 

@@ -53,18 +53,22 @@ pub(super) struct Prices<'a> {
     pub send_machines_per: MachinesPer,
 }
 
-/// Nanoseconds until the last instruction of a schedule is done and the last message is there.
+/// Nanoseconds until the last instruction of a schedule is done and the last message is there; `None` if that is later than
+/// `most_ns`.
 ///
 /// # Errors
 /// What is wrong with a schedule that is not well-formed, or that cannot run.
-pub(super) fn end_ns(schedule: &Schedule, prices: &Prices) -> Result<f64, Vec<Diagnostic>> {
+pub(super) fn end_ns(schedule: &Schedule, prices: &Prices, most_ns: f64) -> Result<Option<f64>, Vec<Diagnostic>> {
     let mut found = Diagnostics::default();
     let flow = Flow::new(schedule, &mut found);
     if found.is_empty() {
         let mut run = Run::new(schedule, &flow, prices);
-        run.all();
+        let most_ps = most_ns * PS_PER_NS;
+        if run.least_ps() > most_ps || !run.all(most_ps) {
+            return Ok(None);
+        }
         if run.done == schedule.instr_count() {
-            return Ok(run.end as f64 / PS_PER_NS);
+            return Ok(Some(run.end as f64 / PS_PER_NS));
         }
         topological(schedule, &flow, &mut found);
     }
@@ -155,6 +159,20 @@ impl Events {
     }
 }
 
+/// The prices of a link.
+struct LinkPrice {
+    latency_ps: u64,
+    /// The time of a byte over that on a link of the machine's own rate.
+    weight: f64,
+}
+
+impl LinkPrice {
+    fn new(speed: u8, speeds: &Speeds) -> Self {
+        let weight = if speeds.is_even() { 1.0 } else { speeds.weight(speed) };
+        Self { latency_ps: rounded(speeds.alpha_ns(speed) * PS_PER_NS), weight }
+    }
+}
+
 #[derive(Default)]
 struct Interface {
     busy: u32,
@@ -180,6 +198,7 @@ struct Run<'a> {
     interfaces: Vec<Interface>,
     /// When each link is free.
     free: Vec<u64>,
+    links: Vec<LinkPrice>,
     events: Events,
     hops: Vec<Hop>,
     done: usize,
@@ -253,6 +272,7 @@ impl<'a> Run<'a> {
             first_host,
             interfaces: (0..of_nodes + of_links).map(|_| Interface::default()).collect(),
             free: vec![0; links],
+            links: prices.plane.links().iter().map(|link| LinkPrice::new(link.speed, prices.speeds)).collect(),
             events: Events::default(),
             hops: Vec::new(),
             done: 0,
@@ -266,9 +286,27 @@ impl<'a> Run<'a> {
         run
     }
 
-    fn all(&mut self) {
+    /// Picoseconds for which the links of some accelerator are busy with what it sends, if all links are alike; the rounding of
+    /// each part aside.
+    fn least_ps(&self) -> f64 {
+        let Prices { speeds, plane, .. } = *self.prices;
+        let mut sent = vec![0.0; plane.accelerators() as usize];
+        for message in self.messages.iter().filter(|message| message.from != message.to && speeds.is_even()) {
+            if let Some(sent) = sent.get_mut(message.from as usize) {
+                *sent += (message.part_ps - 1.0).max(0.0) * f64::from(message.unmade);
+            }
+        }
+        let busy = |(node, sent): (u32, &f64)| if *sent > 0.0 { sent / speeds.injection(plane, node) } else { 0.0 };
+        (0..).zip(&sent).map(busy).fold(0.0, f64::max)
+    }
+
+    /// Handles all events; returns false where it stops at one after `most_ps`.
+    fn all(&mut self, most_ps: f64) -> bool {
         while let Some((now, event)) = self.events.next() {
             poll();
+            if now as f64 > most_ps {
+                return false;
+            }
             self.end = self.end.max(now);
             match event {
                 Event::Begin(id) => self.begin(now, InstrId(id)),
@@ -278,6 +316,7 @@ impl<'a> Run<'a> {
                 Event::There(message) => self.needed_less(now, self.messages[message as usize].reader),
             }
         }
+        true
     }
 
     fn needed_less(&mut self, now: u64, id: u32) {
@@ -432,12 +471,10 @@ impl<'a> Run<'a> {
 
     /// A part at a node takes a link; returns when it starts there, and the time from then to the start of its last packet.
     fn go(&mut self, now: u64, node: u32, part: Part, place: Option<u32>) -> (u64, u64) {
-        let Prices { speeds, plane, .. } = *self.prices;
         let Message { from, to, part_ps, gap_ps, .. } = self.messages[part.message as usize];
         self.list_hops(node, from, Header { to, vc: part.vc, way: part.way });
-        let speed = |link: u32| plane.link(link).speed;
-        let weight = |link: u32| if speeds.is_even() { 1.0 } else { speeds.weight(speed(link)) };
-        let latency = |link: u32| -> u64 { rounded(speeds.alpha_ns(speed(link)) * PS_PER_NS) };
+        let weight = |link: u32| self.links[link as usize].weight;
+        let latency = |link: u32| self.links[link as usize].latency_ps;
         let through = |hop: &&Hop| {
             let free = self.free[hop.link as usize];
             let known_free = if free == 0 { 0 } else { free.saturating_add(latency(hop.link).saturating_mul(2)) };
@@ -454,7 +491,7 @@ impl<'a> Run<'a> {
         let held = rounded((part_ps - gap_ps) * weight(hop.link));
         let latency = latency(hop.link);
         let tail = ends.max(part.tail).saturating_add(latency);
-        if plane.link(hop.link).to == to {
+        if self.prices.plane.link(hop.link).to == to {
             self.unused.extend(place);
             self.arrive(part.message, tail);
             return (start, held);

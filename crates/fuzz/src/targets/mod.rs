@@ -1,6 +1,7 @@
 //! The targets, one a file.
 
 mod decision_table;
+mod discovered;
 mod goal;
 mod gpu_plan;
 mod jobs;
@@ -28,6 +29,7 @@ use crate::FuzzTarget;
 /// Sorted by name.
 pub const TARGETS: &[&FuzzTarget] = &[
     &decision_table::TARGET,
+    &discovered::TARGET,
     &goal::TARGET,
     &gpu_plan::TARGET,
     &jobs::TARGET,

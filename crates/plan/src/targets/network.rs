@@ -316,13 +316,50 @@ impl OnNetwork {
         placement: Option<&Placement>,
         algorithm: &str,
     ) -> Result<Time, PlanError> {
-        self.part.model.schedule_ns(schedule, self.places(placement)).map(Time::from_ns).map_err(|found| {
-            PlanError::NotTimed {
-                algorithm: algorithm.to_owned(),
-                model: self.model.name(),
-                message: found.first().map_or_else(String::new, ToString::to_string),
-            }
+        self.schedule_within(schedule, placement, algorithm, f64::INFINITY).map(|time| time.expect("no time is longer"))
+    }
+
+    /// `None` where the timetable finds that the schedule takes longer than `most_ns`.
+    fn schedule_within(
+        &self,
+        schedule: &Schedule,
+        placement: Option<&Placement>,
+        algorithm: &str,
+        most_ns: f64,
+    ) -> Result<Option<Time>, PlanError> {
+        let within = self.part.model.schedule_within_ns(schedule, self.places(placement), most_ns);
+        within.map(|ns| ns.map(Time::from_ns)).map_err(|found| PlanError::NotTimed {
+            algorithm: algorithm.to_owned(),
+            model: self.model.name(),
+            message: found.first().map_or_else(String::new, ToString::to_string),
         })
+    }
+
+    /// The time of a candidate, from its exchanges in closed form, or from the messages of its schedule; `None` where these
+    /// are found to take longer than `most_ns`.
+    fn timed_within(
+        &self,
+        collective: Collective,
+        algorithm: &'static dyn Algorithm,
+        params: Params,
+        most_ns: f64,
+    ) -> Result<Option<Timed>, PlanError> {
+        let case = self.case(collective);
+        let timed = |params, time, source| Some(Timed { algorithm, params, time, source, estimate: None });
+        let profile = algorithm.profile(&case, &params);
+        let instructions = algorithm.size(&case, &params).instructions;
+        let is_small = instructions.is_some_and(|n| n <= MOST_BY_TIMETABLE);
+        if let Some(Profile::Exchanges(exchanges)) = profile.as_ref().filter(|_| !is_small) {
+            let time = Time::from_ns(self.part.model.exchanges_ns(exchanges));
+            return Ok(timed(params, time, TimeSource::Exchanges));
+        }
+        let is_large = instructions.is_none_or(|n| n > MOST_TREES_BY_TIMETABLE);
+        if let Some(Profile::Trees(trees)) = profile.filter(|_| is_large) {
+            return Ok(timed(params, Time::from_ns(self.part.model.trees_ns(&trees)), TimeSource::Trees));
+        }
+        let placed = build(algorithm, &case, &params)?;
+        let time = self.schedule_within(&placed.schedule, placed.placement.as_ref(), algorithm.name(), most_ns)?;
+        Ok(time.and_then(|time| timed(params, time, TimeSource::Messages)))
     }
 }
 
@@ -364,29 +401,29 @@ impl Target for OnNetwork {
             && algorithm.profile(&case, params).is_none()
     }
 
-    /// From the exchanges in closed form, or from the messages of the schedule.
     fn time(
         &self,
         collective: Collective,
         algorithm: &'static dyn Algorithm,
         params: Params,
     ) -> Result<Timed, PlanError> {
-        let case = self.case(collective);
-        let timed = |params, time, source| Timed { algorithm, params, time, source, estimate: None };
-        let profile = algorithm.profile(&case, &params);
-        let instructions = algorithm.size(&case, &params).instructions;
-        let is_small = instructions.is_some_and(|n| n <= MOST_BY_TIMETABLE);
-        if let Some(Profile::Exchanges(exchanges)) = profile.as_ref().filter(|_| !is_small) {
-            let time = Time::from_ns(self.part.model.exchanges_ns(exchanges));
-            return Ok(timed(params, time, TimeSource::Exchanges));
-        }
-        let is_large = instructions.is_none_or(|n| n > MOST_TREES_BY_TIMETABLE);
-        if let Some(Profile::Trees(trees)) = profile.filter(|_| is_large) {
-            return Ok(timed(params, Time::from_ns(self.part.model.trees_ns(&trees)), TimeSource::Trees));
-        }
-        let placed = build(algorithm, &case, &params)?;
-        let time = self.schedule_time(&placed.schedule, placed.placement.as_ref(), algorithm.name())?;
-        Ok(timed(params, time, TimeSource::Messages))
+        self.timed_within(collective, algorithm, params, f64::INFINITY).map(|timed| timed.expect("no time is longer"))
+    }
+
+    /// The model of packets ranks by simulations, in which another candidate may be the best.
+    fn time_within(
+        &self,
+        collective: Collective,
+        algorithm: &'static dyn Algorithm,
+        params: Params,
+        most: Time,
+    ) -> Result<Option<Timed>, PlanError> {
+        let most_ns = match self.model {
+            // Of times that differ by less than this none is dropped.
+            Model::Links => most.seconds * 1e9 * (1.0 + 1e-9) + 1e-3,
+            Model::Packets(_) => f64::INFINITY,
+        };
+        self.timed_within(collective, algorithm, params, most_ns)
     }
 
     /// The first one always, others while the steps that are left suffice.

@@ -5,9 +5,10 @@
 //! plan nor a library serves are messages. Unlike parts of a collective count as the largest.
 //!
 //! A kernel takes the operations that its task states for a point of its range, and reads or writes the regions of its accesses, those
-//! of updates twice.
+//! of updates twice. A fence takes no time of its own: it waits for everything before it on its rank, and everything after it waits
+//! for it, because the program waits for the contents.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, de::IgnoredAny};
@@ -18,7 +19,10 @@ use unisono_base::{
     narrow,
 };
 use unisono_collective::Kind;
-use unisono_discover::{Action, Command, DiscoverError, Discovery, Mode, Operation, Options, Program, Rules, What};
+use unisono_discover::{
+    Action, Command, DiscoverError, Discovery, ListedTask, Mode, Operation, Options, Program, Rules, Submitted,
+    TaskList, What,
+};
 use unisono_workload::{Collected, Compute, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph};
 
 /// Bytes and steps of a node, with its name and what it waits for.
@@ -37,48 +41,73 @@ pub fn is_program_of_tasks(bytes: &[u8]) -> bool {
     bytes.trim_ascii_start().starts_with(b"{") && serde_json::from_slice::<Keys>(bytes).is_ok()
 }
 
-/// Discovers the communication of a program of tasks among ranks. With `strict`, a task that does not state its operations is an
-/// error.
+/// A program of tasks with the number of its ranks.
+pub struct TaskProgram<'a> {
+    pub name: &'a str,
+    pub tasks: &'a TaskList,
+    pub ranks: u32,
+    /// The buffers that only messages reduce, with the bytes that go with each element.
+    pub reduced: &'a HashMap<u32, u64>,
+    /// Whether a task that does not state its operations is an error.
+    pub strict: bool,
+}
+
+/// Discovers the communication of a program of tasks in JSON among ranks ([`TaskProgram::discovered`]).
 ///
 /// # Errors
 /// A program that is not as expected, or whose nodes are too many; with `strict`, a task without operations.
 pub fn discovered(text: &str, name: &str, ranks: u32, strict: bool) -> Result<WorkloadGraph, DiscoverError> {
-    let program = Program::parse(text)?;
-    let mut groups = GroupSets { ranks, sets: Vec::new(), known: FxHashMap::default() };
-    let (mut classes, mut unknown) = (Vec::new(), BTreeMap::new());
-    for rank in 0..ranks {
-        check();
-        let mut discovery = Discovery::new(Options::commands(ranks, rank, Rules::Full))?;
-        program.submit(&mut discovery)?;
-        let commands = discovery.take_commands();
-        if rank == 0 {
-            let size = commands.len() as u128 * u128::from(ranks);
-            take(NODES, BYTES_EACH * size);
-            spend(NODES, STEPS_EACH * u64::try_from(size).unwrap_or(u64::MAX / STEPS_EACH));
+    let tasks = Program::parse(text)?.list()?;
+    TaskProgram { name, tasks: &tasks, ranks, reduced: &HashMap::new(), strict }.discovered()
+}
+
+impl TaskProgram<'_> {
+    /// Discovers the communication of the tasks.
+    ///
+    /// # Errors
+    /// A task that discovery refuses, or too many nodes; with `strict`, a task without operations.
+    pub fn discovered(&self) -> Result<WorkloadGraph, DiscoverError> {
+        let Self { tasks, ranks, .. } = *self;
+        let mut groups = GroupSets { ranks, sets: Vec::new(), known: FxHashMap::default() };
+        let (mut classes, mut unknown) = (Vec::new(), BTreeMap::new());
+        for rank in 0..ranks {
+            check();
+            let options = Options { rows: tasks.rows, ..Options::commands(ranks, rank, Rules::Full) };
+            let mut discovery = Discovery::new(options)?;
+            tasks.submit(&mut discovery)?;
+            let commands = discovery.take_commands();
+            if rank == 0 {
+                let size = commands.len() as u128 * u128::from(ranks);
+                take(NODES, BYTES_EACH * size);
+                spend(NODES, STEPS_EACH * u64::try_from(size).unwrap_or(u64::MAX / STEPS_EACH));
+            }
+            let mut nodes =
+                Nodes { rank, program: self, discovery: &discovery, made: Vec::new(), tags: FxHashMap::default() };
+            nodes.all(&commands, &mut groups, &mut unknown)?;
+            classes.push(RankClass { ranks: vec![rank], nodes: nodes.made });
         }
-        let mut nodes =
-            Nodes { rank, program: &program, discovery: &discovery, made: Vec::new(), tags: FxHashMap::default() };
-        nodes.all(&commands, &mut groups, &mut unknown)?;
-        classes.push(RankClass { ranks: vec![rank], nodes: nodes.made });
+        if self.strict
+            && let Some((task, _)) = unknown.first_key_value()
+        {
+            let message = format!(
+                "task '{task}' states no operations; with strict every task states those of a point of its range"
+            );
+            return Err(DiscoverError::Input(message));
+        }
+        Ok(WorkloadGraph {
+            name: self.name.to_owned(),
+            format: "tasks",
+            ranks,
+            groups: groups.sets,
+            choices: Vec::new(),
+            receivers: Vec::new(),
+            classes,
+            queues: Queues::AsReady,
+            findings: Vec::new(),
+            unknown,
+            notes: Vec::new(),
+        })
     }
-    if strict && let Some((task, _)) = unknown.first_key_value() {
-        let message =
-            format!("task '{task}' states no operations; with strict every task states those of a point of its range");
-        return Err(DiscoverError::Input(message));
-    }
-    Ok(WorkloadGraph {
-        name: name.to_owned(),
-        format: "tasks",
-        ranks,
-        groups: groups.sets,
-        choices: Vec::new(),
-        receivers: Vec::new(),
-        classes,
-        queues: Queues::AsReady,
-        findings: Vec::new(),
-        unknown,
-        notes: Vec::new(),
-    })
 }
 
 /// Each distinct list of ranks that make a collective, once.
@@ -101,7 +130,7 @@ impl GroupSets {
 /// The nodes of a rank.
 struct Nodes<'a> {
     rank: u32,
-    program: &'a Program,
+    program: &'a TaskProgram<'a>,
     discovery: &'a Discovery,
     made: Vec<WorkNode>,
     /// The number of messages so far from a rank to another.
@@ -119,6 +148,8 @@ impl Nodes<'_> {
         let mut of: FxHashMap<CommandId, [u32; 2]> = FxHashMap::default();
         // Of each node, the first one that waits for it.
         let mut awaited: Vec<u32> = Vec::new();
+        // The node of the last fence.
+        let mut fence: Option<u32> = None;
         for command in commands {
             let first = narrow::<u32>(self.made.len());
             let named = command.waits.on.iter().filter_map(|id| of.get(id)).flat_map(|&[begin, end]| begin..end);
@@ -127,6 +158,12 @@ impl Nodes<'_> {
                 // Nodes for which another one of these waits are done before it.
                 after.extend((0..until).filter(|&node| awaited[node as usize] >= until));
             }
+            let ends_fence = matches!(command.action, Action::Execute { .. })
+                && matches!(self.program.tasks.task(command.task).submitted, Submitted::Fence { .. });
+            if ends_fence {
+                after.extend((0..first).filter(|&node| awaited[node as usize] >= first));
+            }
+            after.extend(fence);
             after.sort_unstable();
             after.dedup();
             for &before in &after {
@@ -138,6 +175,9 @@ impl Nodes<'_> {
                 awaited.push(u32::MAX);
             }
             of.insert(command.id, [first, narrow(self.made.len())]);
+            if ends_fence {
+                fence = Some(first);
+            }
         }
         Ok(())
     }
@@ -185,9 +225,11 @@ impl Nodes<'_> {
         buffer: BufferId,
         groups: &mut GroupSets,
     ) -> Result<Vec<Work>, DiscoverError> {
-        let each = self.element_bytes(buffer);
+        let mut each = self.element_bytes(buffer);
         let what = What::of_operation(operation, self.discovery.sides(), each);
-        if what.by_messages {
+        let reduced = self.program.reduced.get(&buffer.0).filter(|_| operation.pattern.reduces());
+        if what.by_messages || reduced.is_some() {
+            each = each.saturating_add(reduced.copied().unwrap_or(0));
             let messages = what.direct().map_or_else(Vec::new, |direct| direct.messages());
             let mut works = Vec::new();
             for message in messages {
@@ -210,20 +252,18 @@ impl Nodes<'_> {
 
     #[expect(clippy::cast_precision_loss, reason = "counts of operations and bytes are floating point")]
     fn kernel(&self, command: &Command, points: u64, unknown: &mut BTreeMap<String, u64>) -> Work {
-        let task = &self.program.tasks[command.task.index()];
-        let views = self.discovery.views(command.task);
-        let bytes = |(access, view): (&_, &unisono_discover::Region)| {
-            let access: &unisono_discover::AccessJson = access;
-            let buffer = self.program.buffers.iter().find(|buffer| buffer.name == access.buffer);
-            let times = if access.mode == Mode::ReadWrite { 2.0 } else { 1.0 };
-            view.volume() as f64 * buffer.map_or(1, |buffer| buffer.element_bytes) as f64 * times
+        let ListedTask { name, operations, submitted } = self.program.tasks.task(command.task);
+        let Submitted::Task { accesses, .. } = submitted else {
+            return Work::Compute(Compute::Measured { seconds: 0.0 });
         };
-        if task.operations.is_none() {
-            *unknown.entry(self.discovery.task_name(command.task).to_owned()).or_default() += 1;
+        if operations.is_none() {
+            *unknown.entry(name.clone()).or_default() += 1;
         }
-        Work::Compute(Compute::Counted {
-            operations: task.operations.unwrap_or(0.0) * points as f64,
-            bytes: task.accesses.iter().zip(&views).map(bytes).sum(),
-        })
+        let views = self.discovery.views(command.task);
+        let bytes = accesses.iter().zip(&views).map(|(access, view)| {
+            let times = if access.mode == Mode::ReadWrite { 2.0 } else { 1.0 };
+            view.volume() as f64 * self.element_bytes(access.buffer) as f64 * times
+        });
+        Work::Compute(Compute::Counted { operations: operations.unwrap_or(0.0) * points as f64, bytes: bytes.sum() })
     }
 }

@@ -15,7 +15,7 @@ mod tasks;
 mod timeline;
 
 pub use description::{Communication, Dimension, Only, Pattern, Step, Workload};
-pub use discovered::{discovered, is_program_of_tasks};
+pub use discovered::{TaskProgram, discovered, is_program_of_tasks};
 pub use error::{WorkloadError, WrongWorkload};
 pub use layout::{extents, groups, places};
 pub use network::NetworkWorkload;

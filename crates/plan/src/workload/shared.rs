@@ -5,12 +5,14 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use rustc_hash::FxHashSet;
 use unisono_algorithms::{Algorithm, AlgorithmError, Case, Params, Profile, ranks::Extents, resolve};
 use unisono_base::interrupt::check;
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_cost::network::{GroupLoad, MessageRound, NetworkPart, message_rounds};
 use unisono_lower::{Exchange, Flow};
 use unisono_machine::network::{MachinesPer, Network};
+use unisono_schedule::Schedule;
 use unisono_workload::Groups;
 
 use super::{Taken, graph::Ports};
@@ -53,6 +55,11 @@ impl SharedNetwork {
         self.part.model.computing().engines(place)
     }
 
+    /// Returns whether some switch reduces or copies.
+    pub fn switches_compute(&self) -> bool {
+        !self.part.model.computing().are_plain()
+    }
+
     /// Seconds of a message that travels alone.
     pub fn message_seconds(&self, from: u32, to: u32, bytes: u64) -> f64 {
         self.part.model.lone_message_ns(from, to, bytes) * 1e-9
@@ -79,6 +86,11 @@ impl SharedNetwork {
             Some(Profile::Exchanges(exchanges)) => Ok(exchanges),
             _ => of_schedule(algorithm, case, params),
         }
+    }
+
+    /// The links of all ways of the messages of a schedule whose nodes are on `places`.
+    pub fn used_links(&self, schedule: &Schedule, places: &[u32]) -> FxHashSet<u32> {
+        self.part.model.used_links(schedule, places)
     }
 
     /// The load of each group.

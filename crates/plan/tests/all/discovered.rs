@@ -1,16 +1,21 @@
 //! Programs of tasks as programs of ranks: what discovery counts is what the ranks do.
 
-use unisono_discover::{Program, Rules, report};
+use std::collections::HashMap;
+
+use unisono_base::BufferId;
+use unisono_discover::{
+    Access, Box3, Buffer, Geometry, ListedTask, Mapper, Mode, Program, Rules, Submitted, TaskList, report,
+};
 use unisono_machine::Machine;
 use unisono_plan::{
     Part,
     workload::{
-        discovered,
+        TaskProgram, discovered,
         graph::{Level, Prices, Step},
         is_program_of_tasks,
     },
 };
-use unisono_workload::{Accelerator, Work, WorkloadGraph};
+use unisono_workload::{Accelerator, Compute, Work, WorkloadGraph};
 
 const NBODY: &str = include_str!("../../../../examples/programs/nbody.json");
 
@@ -83,4 +88,85 @@ fn tasks_without_operations_are_named() {
     assert!(refused(NBODY, true).starts_with("task 'check' states no operations"));
     assert!(refused(&NBODY.replace("\"operations\": 6", "\"operations\": -6"), false).contains("operations is -6"));
     assert!(!is_program_of_tasks(b"{\"traceEvents\": []}"));
+}
+
+/// A task that writes `A`, a fence of it, and a task that has nothing to do with it.
+fn fenced() -> TaskList {
+    let task = |name: &str, mode, mapper, buffer| ListedTask {
+        name: name.to_owned(),
+        operations: Some(1e3),
+        submitted: Submitted::Task {
+            geometry: Geometry::of(&[64]),
+            accesses: vec![Access::new(BufferId(buffer), mode, mapper)],
+        },
+    };
+    let window = Box3::of_size([64, 1, 1]);
+    let fence = Submitted::Fence { buffer: BufferId(0), window };
+    TaskList {
+        rows: false,
+        buffers: ["A", "B"].map(|name| Buffer::new(name, &[64], 8, true).unwrap()).into(),
+        tasks: vec![
+            task("first", Mode::Write, Mapper::OneToOne, 0),
+            ListedTask { name: "fetch of A".to_owned(), operations: None, submitted: fence },
+            task("second", Mode::ReadWrite, Mapper::OneToOne, 1),
+        ],
+    }
+}
+
+fn of_list(tasks: &TaskList, reduced: &HashMap<u32, u64>) -> WorkloadGraph {
+    TaskProgram { name: "p", tasks, ranks: 4, reduced, strict: true }.discovered().unwrap()
+}
+
+#[test]
+fn a_program_waits_for_a_fence() {
+    let program = of_list(&fenced(), &HashMap::new());
+    assert!(program.unknown.is_empty());
+    for class in &program.classes {
+        let named = |name: &str, computes: bool| {
+            class.nodes.iter().position(|node| &*node.name == name && node.work.is_compute() == computes).unwrap()
+                as u32
+        };
+        let [first, gathers, fence, second] =
+            [("first", true), ("fetch of A", false), ("fetch of A", true), ("second", true)].map(|(n, c)| named(n, c));
+        let waits = |node: u32, before: u32| class.nodes[node as usize].after.contains(&before);
+        assert!(waits(gathers, first) && waits(fence, gathers) && waits(second, fence));
+        let fence = &class.nodes[fence as usize].work;
+        assert!(matches!(fence, Work::Compute(Compute::Measured { seconds: 0.0 })), "{fence:?}");
+    }
+}
+
+/// An allreduce of elements that no library combines is messages, each with the operator's number.
+#[test]
+fn sums_that_no_library_makes_are_messages() {
+    let sum = |buffer: u32, mode, mapper| Access::new(BufferId(buffer), mode, mapper);
+    let task = |name: &str, accesses| ListedTask {
+        name: name.to_owned(),
+        operations: Some(1.0),
+        submitted: Submitted::Task { geometry: Geometry::of(&[64]), accesses },
+    };
+    let tasks = TaskList {
+        rows: false,
+        buffers: vec![Buffer::new("S", &[10], 8, true).unwrap()],
+        tasks: vec![
+            task("sum", vec![sum(0, Mode::Reduce, Mapper::All)]),
+            task("use", vec![sum(0, Mode::Read, Mapper::All)]),
+        ],
+    };
+    let count = |program: &WorkloadGraph| {
+        let works = program.classes.iter().flat_map(|class| &class.nodes).map(|node| node.work);
+        let (mut collectives, mut bytes) = (0, Vec::new());
+        for work in works {
+            match work {
+                Work::Collective(_) => collectives += 1,
+                Work::Send { bytes: own, .. } => bytes.push(own),
+                _ => {}
+            }
+        }
+        (collectives, bytes)
+    };
+    assert_eq!(count(&of_list(&tasks, &HashMap::new())), (4, Vec::new()));
+    let (collectives, bytes) = count(&of_list(&tasks, &HashMap::from([(0, 1)])));
+    // Ten elements of 9 bytes, from each of three ranks to one and back, or to all others.
+    assert_eq!(collectives, 0);
+    assert!(!bytes.is_empty() && bytes.iter().all(|bytes| bytes % 9 == 0), "{bytes:?}");
 }

@@ -1,5 +1,6 @@
 //! The integration tests of the crate, as one binary.
 
+mod best;
 mod chakra;
 mod common;
 mod concurrent_flow;

@@ -8,6 +8,27 @@ use prost::Message;
 pub struct GlobalMetadata {
     #[prost(string, tag = "1")]
     pub version: String,
+    #[prost(message, repeated, tag = "2")]
+    pub attributes: Vec<Attribute>,
+}
+
+/// The attribute of the head that states the number of ranks of which a file is one. This project alone writes it.
+const RANKS: &str = "ranks";
+
+impl GlobalMetadata {
+    pub fn of_ranks(ranks: u32) -> Self {
+        let attribute = Attribute { name: RANKS.to_owned(), value: Some(Value::Uint32(ranks)) };
+        Self { version: "1.0.0".to_owned(), attributes: vec![attribute] }
+    }
+
+    /// The number of ranks, where the file states it.
+    pub fn ranks(&self) -> Option<u32> {
+        let stated = self.attributes.iter().find(|attribute| attribute.name == RANKS)?;
+        match stated.value {
+            Some(Value::Uint32(ranks)) => Some(ranks),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Clone, PartialEq, Message)]

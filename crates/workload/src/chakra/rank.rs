@@ -70,6 +70,8 @@ pub struct Timed {
 pub struct RankTrace {
     pub nodes: Vec<Timed>,
     pub unknown: Vec<String>,
+    /// The number of ranks of the program, where the file states it.
+    pub ranks: Option<u32>,
 }
 
 /// Which dependencies of a node are kept.
@@ -84,10 +86,10 @@ pub enum Kept {
 pub fn read(bytes: &[u8], rank: u32, kept: Kept, strict: bool) -> Result<RankTrace, Wrong> {
     let wrong = |message: String| Wrong { place: Place::Rank(rank), message };
     let unpacked = unpacked(bytes).map_err(wrong)?;
-    let nodes = nodes(&unpacked).map_err(wrong)?;
+    let (ranks, nodes) = nodes(&unpacked).map_err(wrong)?;
     let of_node = |node: u64, message| Wrong { place: Place::Node { rank, node }, message };
     let (order, before) = order(&nodes).map_err(|e| of_node(e.node, e.reason))?;
-    let mut trace = RankTrace { nodes: Vec::new(), unknown: Vec::new() };
+    let mut trace = RankTrace { nodes: Vec::new(), unknown: Vec::new(), ranks };
     // Of each node of the file: the timed nodes that it stands for.
     let mut needs: Vec<Vec<u32>> = vec![Vec::new(); nodes.len()];
     let mut numbers: FxHashMap<u64, u32> = FxHashMap::default();
@@ -149,17 +151,19 @@ fn begun(node: &Node, numbers: &FxHashMap<u64, u32>) -> Result<Vec<u32>, String>
     text.split_whitespace().map(number).collect()
 }
 
-fn nodes(bytes: &[u8]) -> Result<Vec<Node>, String> {
+/// The nodes of a file, with the number of ranks that it states.
+fn nodes(bytes: &[u8]) -> Result<(Option<u32>, Vec<Node>), String> {
     if json::is_it(bytes) {
         let nodes = json::nodes(bytes)?;
         return if nodes.len() > MOST_NODES {
             Err(format!("the trace has more than {MOST_NODES} nodes"))
         } else {
-            Ok(nodes)
+            Ok((None, nodes))
         };
     }
     let (head, mut rest) = frame(bytes)?;
-    GlobalMetadata::decode(head).map_err(|_| "the first message is not the head of a Chakra trace".to_owned())?;
+    let head =
+        GlobalMetadata::decode(head).map_err(|_| "the first message is not the head of a Chakra trace".to_owned())?;
     let mut nodes = Vec::new();
     while !rest.is_empty() {
         poll();
@@ -171,7 +175,7 @@ fn nodes(bytes: &[u8]) -> Result<Vec<Node>, String> {
         }
         rest = after;
     }
-    Ok(nodes)
+    Ok((head.ranks(), nodes))
 }
 
 fn is_known(of: i32) -> bool {

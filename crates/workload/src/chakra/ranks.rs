@@ -115,6 +115,10 @@ fn traces(by_rank: &BTreeMap<u32, &SourceFile>, kept: Kept, strict: bool) -> Res
     for (&rank, (origin, bytes)) in by_rank {
         let trace = rank::read(bytes, rank, kept, strict).map_err(|wrong| wrong.of(origin))?;
         total += trace.nodes.len();
+        if let Some(stated) = trace.ranks.filter(|&stated| stated as usize != by_rank.len()) {
+            let message = format!("it is one of the traces of {stated} ranks, and {} are given", by_rank.len());
+            return Err(Wrong { place: Place::Rank(rank), message }.of(origin));
+        }
         if total > MOST_NODES {
             let message = format!("the traces have more than {MOST_NODES} nodes together");
             return Err(Wrong { place: Place::Rank(rank), message }.of(origin));

@@ -20,7 +20,7 @@ pub fn write(graph: &WorkloadGraph) -> Result<Vec<(String, Vec<u8>)>, String> {
         let before = done_before(&class.nodes);
         for &rank in &class.ranks {
             let mut bytes = Vec::new();
-            append(&mut bytes, &GlobalMetadata { version: "1.0.0".to_owned() });
+            append(&mut bytes, &GlobalMetadata::of_ranks(graph.ranks));
             for (id, node) in (0..).zip(&class.nodes) {
                 let data_deps = node.after.iter().map(|&before| u64::from(before)).collect();
                 let made = Node { id, name: node.name.clone(), data_deps, ..Node::default() };

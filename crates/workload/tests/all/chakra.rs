@@ -375,3 +375,11 @@ fn the_json_form_is_the_same_trace() {
     let without = named("json", &|_| br#"{"workload_graph": [{"Id": 1}]}"#.to_vec());
     assert!(refused(&without).contains("missing field `NodeType`"), "{}", refused(&without));
 }
+
+#[test]
+fn the_last_traces_of_a_written_program_are_missed() {
+    let program = hlo::read(TRANSFORMER, "transformer.hlo", true).unwrap();
+    let files: Vec<SourceFile> = chakra::write(&program).unwrap().into_iter().take(3).collect();
+    let message = read(&files, false).unwrap_err().to_string();
+    assert_eq!(message, "jit_step.0.et, rank 0: it is one of the traces of 256 ranks, and 3 are given");
+}

@@ -6,7 +6,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use rustc_hash::FxHashMap;
@@ -24,13 +24,16 @@ use super::{
         shared::{InGroups, SharedNetwork},
     },
     Chosen, Messages, Ports,
+    apart::Apart,
     reduction::Reduction,
     routes::messages_at_once,
 };
-use crate::{Asked, BoundReport, Part, PlanError, Problem, Root, Target, plan, report::map, targets::require};
+use crate::{
+    Asked, BoundReport, Part, PlanError, Problem, Root, Target, Timed, plan_best, report::map, targets::require,
+};
 
 /// A group of more ranks is timed by exchanges in closed form alone.
-const MOST_PLANNED: u32 = 1024;
+pub(super) const MOST_PLANNED: u32 = 1024;
 
 /// A distinct communication with its time.
 #[derive(Clone, PartialEq, Debug)]
@@ -52,7 +55,9 @@ pub struct Communication {
 pub struct Prices<'a> {
     graph: &'a WorkloadGraph,
     machine: &'a Machine,
-    target: Box<dyn Target>,
+    target: Arc<dyn Target>,
+    /// The targets of groups of ranks, which know forests of earlier collectives.
+    targets: Mutex<FxHashMap<Vec<u32>, Arc<dyn Target>>>,
     /// On a network.
     shared: Option<SharedNetwork>,
     /// The algorithm of each kind of collective; without one the fastest is taken.
@@ -128,6 +133,7 @@ impl<'a> Prices<'a> {
             graph,
             machine,
             target,
+            targets: Mutex::default(),
             shared,
             algorithms: BTreeMap::new(),
             known: FxHashMap::default(),
@@ -308,25 +314,38 @@ impl<'a> Prices<'a> {
         Ok((slowest.unwrap_or_else(|| Communication::nothing(collected.kind, collected.bytes)), all))
     }
 
+    /// A collective of a group, on its target.
+    fn problem(&self, group: &[u32], asked: &Asked) -> Result<Problem, PlanError> {
+        let mut targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(target) = targets.get(group) {
+            return Problem::on(Arc::clone(target), asked);
+        }
+        let problem = Problem::new(asked)?;
+        targets.insert(group.to_vec(), Arc::clone(&problem.target));
+        Ok(problem)
+    }
+
     /// Groups of one size.
     fn among(
         &self,
         collected: &Collected,
         groups: &Arc<Groups>,
         size: u32,
-    ) -> Result<(Communication, Option<Chosen>), PlanError> {
+    ) -> Result<(Communication, Vec<Chosen>), PlanError> {
         let nothing = Communication::nothing(collected.kind, collected.bytes);
         if size < 2 || collected.bytes == 0 && collected.kind != Kind::Barrier {
-            return Ok((Communication { ranks: size, groups: groups.len(), ..nothing }, None));
+            return Ok((Communication { ranks: size, groups: groups.len(), ..nothing }, Vec::new()));
         }
         let element_bytes = u64::from(collected.element_bytes.max(1));
         let (dtype, elements) = whole_elements(element_bytes, collected.bytes.div_ceil(element_bytes));
-        let part = self.target.among(groups.group(0)).0;
         // A root outside a smaller group is its first rank.
         let root = if collected.root < size { u64::from(collected.root) } else { 0 };
-        let asked = Asked { dtype, root: Root::Rank(root), ..Asked::new(collected.kind, self.machine, part, elements) };
-        let problem = Problem::new(&asked)?;
-        let bound = tightest(&problem.cost()).map(crate::report::bound_report);
+        let problem = |group: &[u32]| {
+            let asked = Asked::new(collected.kind, self.machine, self.target.among(group).0, elements);
+            self.problem(group, &Asked { dtype, root: Root::Rank(root), ..asked })
+        };
+        let first = problem(groups.group(0))?;
+        let bound = tightest(&first.cost()).map(crate::report::bound_report);
         let common = Communication { ranks: size, groups: groups.len(), bound, ..nothing };
         let choice = self.graph.choices.get(collected.groups as usize);
         let asked_for = self.algorithms.get(collected.kind.name());
@@ -346,16 +365,20 @@ impl<'a> Prices<'a> {
                 let case = shared.case(collected.kind, root, (dtype, elements), extents)?;
                 let asked = InGroups { case, groups: Arc::clone(groups), algorithm: named, wanted };
                 let taken = shared.collective(&asked)?;
+                // Workloads of files have groups that lie as they state, and algorithms in closed form.
+                let is_free = named.is_none() && choice.is_none();
+                let apart = if is_free { self.apart(groups, taken.seconds, problem) } else { None };
+                if let Some(Apart { chosen, slowest }) = apart {
+                    return Ok((common.by(&slowest), chosen));
+                }
                 let chosen = Chosen::by_name(asked.case, Arc::clone(groups), &taken);
                 let (algorithm, params, seconds) = (taken.algorithm, map(&taken.given), taken.seconds);
-                Ok((Communication { algorithm, params, seconds, ..common }, Some(chosen)))
+                Ok((Communication { algorithm, params, seconds, ..common }, vec![chosen]))
             }
             _ => {
-                let plan = plan(problem, named, &wanted)?;
-                let best = plan.best();
-                let (algorithm, params) = (best.algorithm.name().to_owned(), map(&best.params));
-                let priced = Communication { algorithm, params, seconds: best.time.seconds, ..common };
-                Ok((priced, Some(Chosen::planned(plan, Arc::clone(groups)))))
+                let plan = plan_best(first, named, &wanted)?;
+                let priced = common.by(plan.best());
+                Ok((priced, vec![Chosen::planned(plan, Arc::clone(groups))]))
             }
         }
     }
@@ -365,7 +388,7 @@ impl<'a> Prices<'a> {
         let (dtype, elements) = whole_elements(1, bytes.max(1));
         let part = self.target.among(pair).0;
         let problem = Problem::new(&Asked { dtype, ..Asked::new(Kind::Broadcast, self.machine, part, elements) })?;
-        Ok(plan(problem, None, &Params::new())?.best().time.seconds)
+        Ok(plan_best(problem, None, &Params::new())?.best().time.seconds)
     }
 
     /// Every rank sends to its receivers at once.
@@ -411,6 +434,12 @@ impl Communication {
             bound: None,
             latency_seconds: 0.0,
         }
+    }
+
+    /// The time of a candidate.
+    fn by(self, best: &Timed) -> Self {
+        let (algorithm, seconds) = (best.algorithm.name().to_owned(), best.time.seconds);
+        Self { algorithm, params: map(&best.params), seconds, ..self }
     }
 
     /// A time divided by the bound; `None` where there is no bound above 0.

@@ -1,5 +1,6 @@
 //! The levels at which programs are timed, beside each other and beside straight simulations.
 
+mod apart;
 mod flows;
 mod messages;
 mod model;

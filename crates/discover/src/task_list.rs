@@ -1,0 +1,88 @@
+//! A program of tasks as it was submitted, which the discovery of each rank reads once more.
+
+use unisono_base::{BufferId, TaskId};
+
+use crate::{
+    discovery::Discovery,
+    error::DiscoverError,
+    space::Box3,
+    split::Geometry,
+    task::{Access, Buffer, Task},
+};
+
+/// Buffers, and tasks and fences in their order.
+#[derive(Clone, Debug, Default)]
+pub struct TaskList {
+    /// Whether arrays may have more dimensions than ranges, which then stand for whole rows ([`crate::Options::rows`]).
+    pub rows: bool,
+    pub buffers: Vec<Buffer>,
+    pub tasks: Vec<ListedTask>,
+}
+
+/// A task with its name, or a fence.
+#[derive(Clone, Debug)]
+pub struct ListedTask {
+    pub name: String,
+    /// Arithmetic operations for a point of the range; discovery does not read them.
+    pub operations: Option<f64>,
+    pub submitted: Submitted,
+}
+
+#[derive(Clone, Debug)]
+pub enum Submitted {
+    Task {
+        geometry: Geometry,
+        accesses: Vec<Access>,
+    },
+    /// Every rank reads a box of a buffer, and no kernel runs.
+    Fence {
+        buffer: BufferId,
+        window: Box3,
+    },
+}
+
+impl TaskList {
+    /// Declares and submits everything, and settles it.
+    ///
+    /// # Errors
+    /// A task that the discovery refuses.
+    pub fn submit(&self, to: &mut Discovery) -> Result<(), DiscoverError> {
+        for buffer in &self.buffers {
+            to.buffer(buffer.clone());
+        }
+        for ListedTask { name, submitted, .. } in &self.tasks {
+            match submitted {
+                Submitted::Task { geometry, accesses } => {
+                    to.submit(&Task { name, geometry: *geometry, accesses })?;
+                }
+                Submitted::Fence { buffer, window } => {
+                    to.fence(name, *buffer, *window)?;
+                }
+            }
+        }
+        to.flush();
+        Ok(())
+    }
+
+    /// # Panics
+    /// There is no such task.
+    pub fn task(&self, task: TaskId) -> &ListedTask {
+        &self.tasks[task.index()]
+    }
+}
+
+impl ListedTask {
+    /// Checks the number of operations.
+    ///
+    /// # Errors
+    /// It is not a number from 0 to 1e30.
+    pub fn check_operations(name: &str, operations: Option<f64>) -> Result<(), DiscoverError> {
+        match operations.filter(|n| !(0.0..=1e30).contains(n)) {
+            None => Ok(()),
+            Some(wrong) => {
+                let accepted = "accepted are 0 to 1e30 for a point of the range";
+                Err(DiscoverError::Input(format!("task '{name}': operations is {wrong}; {accepted}")))
+            }
+        }
+    }
+}

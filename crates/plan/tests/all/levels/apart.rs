@@ -1,0 +1,70 @@
+//! Groups that meet neither on links nor in switches, beside each group alone.
+
+use unisono_collective::Kind;
+use unisono_machine::Machine;
+use unisono_plan::{
+    Part,
+    workload::graph::{Level, Prices, Step},
+};
+use unisono_workload::{Collected, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph};
+
+/// One collective of all groups.
+fn program(ranks: u32, groups: &[Vec<u32>], kind: Kind, bytes: u64) -> WorkloadGraph {
+    let work = Work::Collective(Collected { kind, bytes, element_bytes: 4, root: 0, groups: 0 });
+    WorkloadGraph {
+        name: "apart".to_owned(),
+        format: "test",
+        ranks,
+        groups: vec![Groups::new(ranks, groups.to_vec()).unwrap()],
+        receivers: Vec::new(),
+        classes: vec![RankClass { ranks: (0..ranks).collect(), nodes: vec![WorkNode::new("all", work, Vec::new())] }],
+        queues: Queues::InOrder,
+        choices: Vec::new(),
+        findings: Vec::new(),
+        notes: Vec::new(),
+        unknown: std::collections::BTreeMap::new(),
+    }
+}
+
+/// The algorithm, and the seconds of the step.
+fn timed(machine: &Machine, program: &WorkloadGraph, level: Level) -> (String, f64) {
+    let prices = Prices::new(program, machine, &Part::All).unwrap();
+    let report = Step { prices, accelerator: None, overlap: true, level }.report().unwrap();
+    (report.collectives[0].algorithm.clone(), report.iteration.seconds)
+}
+
+/// The ranks `first + step * k`.
+fn every(first: u32, step: u32, count: u32) -> Vec<u32> {
+    (0..count).map(|k| first + step * k).collect()
+}
+
+/// All groups together take as long as each alone, by the model and by packets.
+#[test]
+fn groups_apart_take_as_long_as_one() {
+    let boxes: Vec<Vec<u32>> = (0..8).map(|n| every(8 * n, 1, 8)).collect();
+    let machine = Machine::preset("dgx-h100-x8").unwrap();
+    let bytes = 1 << 20;
+    let (all, one) = (program(64, &boxes, Kind::Allreduce, bytes), program(64, &boxes[..1], Kind::Allreduce, bytes));
+    for level in [Level::Model, Level::Packet] {
+        let [(by, together), (by_one, alone)] = [&all, &one].map(|program| timed(&machine, program, level));
+        assert_eq!((by.as_str(), by_one.as_str()), ("in-network", "in-network"));
+        assert!((together / alone - 1.0).abs() < 1e-3, "{}: {together} s, one alone {alone} s", level.name());
+    }
+}
+
+/// Groups whose messages meet are timed by exchanges of all groups, which share the links.
+#[test]
+fn groups_that_meet_share_links() {
+    let machine = Machine::preset("dgx-h100-x8").unwrap();
+    // Two groups in each box, which meet in its switch.
+    let halves: Vec<Vec<u32>> = (0..16).map(|n| every(n / 2 * 8 + n % 2, 2, 4)).collect();
+    let found = timed(&machine, &program(64, &halves, Kind::Allreduce, 1 << 20), Level::Model).0;
+    assert_ne!(found, "in-network");
+    // Two groups that take turns in a row of a torus.
+    let torus = Machine::preset("torus2d-small").unwrap();
+    let groups = [every(0, 2, 8), every(1, 2, 8)];
+    let level = Level::Model;
+    let [together, alone] = [&groups[..], &groups[..1]]
+        .map(|groups| timed(&torus, &program(16, groups, Kind::Allreduce, 1 << 20), level).1);
+    assert!(together > 1.3 * alone, "{together} s together, {alone} s alone");
+}
