@@ -1,6 +1,7 @@
 //! The integration tests of the crate, as one binary.
 
 mod chakra;
+mod choices;
 mod common;
 mod concurrent_flow;
 mod csl_choices;
