@@ -38,7 +38,7 @@ pub struct Exchange {
 /// The facts of messages along trees that share links.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Trees {
-    /// Until the last message is there, by a timetable of all links.
+    /// Until the last message is there and added to its sum, by a timetable of all links and of the sums of each host.
     pub end_ns: f64,
     /// Messages of a chain from the first to the last.
     pub messages: u32,
@@ -46,8 +46,6 @@ pub struct Trees {
     pub messages_of_rank: u64,
     /// Bytes that a rank reduces, the most of all ranks.
     pub reduced: u64,
-    /// Bytes that are reduced one after the other on the longest chain of messages, besides other messages.
-    pub reduced_last: u64,
 }
 
 impl Trees {
@@ -55,8 +53,7 @@ impl Trees {
     /// reductions take longer.
     pub fn time_ns(&self, host_ns: f64, reduce_ns_per_byte: f64) -> f64 {
         let hosts = self.messages_of_rank as f64 * host_ns;
-        let reduced = |bytes: u64| bytes as f64 * reduce_ns_per_byte;
-        let most = self.end_ns.max(reduced(self.reduced)).max(hosts);
-        most + reduced(self.reduced_last) + f64::from(self.messages) * 2.0 * host_ns
+        let most = self.end_ns.max(self.reduced as f64 * reduce_ns_per_byte).max(hosts);
+        most + f64::from(self.messages) * 2.0 * host_ns
     }
 }

@@ -2,7 +2,7 @@
 
 use unisono_base::interrupt::poll;
 
-use crate::{Graph, listed::Listed, packing::Edge, timetable::Sending, translated::Translated};
+use crate::{Graph, Runs, listed::Listed, sums::Hosts, timetable::Sending, translated::Translated};
 
 /// One tree for each chunk of each root.
 #[derive(Clone, Debug)]
@@ -15,9 +15,6 @@ pub struct Forest {
     pub time: f64,
     /// Chunks that a rank sends, each to every rank below it, the most of all ranks.
     pub most_sends: u64,
-    /// Where trees run backwards and sum up: operands that are added to sums one after the other, from the farthest rank to the
-    /// root, the most of all trees. A rank adds what comes from below when all of it is there, the root each by itself.
-    pub most_sums: u32,
     pub(crate) trees: Trees,
 }
 
@@ -55,18 +52,6 @@ pub(crate) struct Times {
     pub(crate) end: f64,
 }
 
-/// [`Forest::most_sums`] of one tree; edges away from the root come after those nearer to it.
-pub(crate) fn sums(root: u32, ranks: u32, edges: impl DoubleEndedIterator<Item = (u32, u32)> + Clone) -> u32 {
-    let mut below = vec![0; ranks as usize];
-    edges.clone().filter(|&(from, _)| from != root).for_each(|(from, _)| below[from as usize] += 1);
-    let mut longest = vec![0; ranks as usize];
-    for (from, to) in edges.rev() {
-        let whole = below[to as usize] + longest[to as usize];
-        longest[from as usize] = longest[from as usize].max(whole);
-    }
-    1 + longest[root as usize]
-}
-
 impl Forest {
     /// Listed trees, with the time of the busiest arc.
     pub(crate) fn listed(ranks: u32, chunks: u32, listed: Listed, time: f64) -> Self {
@@ -77,12 +62,7 @@ impl Forest {
         let home = |rank| listed.symmetry.home(rank).0;
         trees().flat_map(|tree| &tree.edges).for_each(|edge| sends[home(edge.from) as usize] += 1);
         let most_sends = sends.into_iter().max().unwrap_or(0);
-        let of_tree = |edges: &[Edge], root| {
-            let pairs: Vec<(u32, u32)> = edges.iter().map(|edge| (edge.from, edge.to)).collect();
-            sums(root, ranks, pairs.into_iter())
-        };
-        let most_sums = trees().map(|tree| of_tree(&tree.edges, tree.root)).max().unwrap_or(0);
-        Self { chunks, depth, time, most_sends, most_sums, trees: Trees::Listed(listed) }
+        Self { chunks, depth, time, most_sends, trees: Trees::Listed(listed) }
     }
 
     /// The edges of a chunk's tree. No edge comes before the one that reaches its start.
@@ -105,17 +85,41 @@ impl Forest {
         }
     }
 
-    /// Of all messages, where a chunk is one unit and a link adds `hop` to its messages, or each arc its own of `hops`.
-    pub(crate) fn times(&self, graph: &Graph, hop: f64, hops: Option<&[f64]>, sending: Option<Sending>) -> Times {
-        let (jobs, rates) = match &self.trees {
-            Trees::Listed(trees) => trees.jobs(graph, sending),
-            Trees::Translated(trees) => trees.jobs(sending),
+    /// Of all messages, where a chunk is one unit and a link adds `hop` to its messages, or each arc its own of `hops`. `sums` is the
+    /// rate at which a host adds up what it receives, where it takes time.
+    pub(crate) fn times(
+        &self,
+        graph: &Graph,
+        hop: f64,
+        hops: Option<&[f64]>,
+        sending: Option<Sending>,
+        (runs, sums): (Runs, Option<f64>),
+    ) -> Times {
+        let links = match &self.trees {
+            Trees::Listed(trees) => trees.symmetry.classes(),
+            Trees::Translated(trees) => trees.links(),
         };
-        let hops = match (&self.trees, hops) {
+        let mut hosts = sums.map(|_| Hosts::new(links));
+        let (jobs, mut rates) = match &self.trees {
+            Trees::Listed(trees) => trees.jobs(graph, sending, hosts.as_mut()),
+            Trees::Translated(trees) => trees.jobs(sending, hosts.as_mut()),
+        };
+        let mut hops = match (&self.trees, hops) {
             (Trees::Listed(trees), Some(hops)) => trees.symmetry.largest(hops),
-            _ => vec![hop; rates.len()],
+            _ => vec![hop; links],
         };
-        let (begins, end) = jobs.begins(&rates, &hops);
+        rates.resize(links + hosts.as_ref().map_or(0, Hosts::count), sums.unwrap_or(1.0));
+        hops.resize(rates.len(), 0.0);
+        let (mut begins, mut end) = jobs.begins(&rates, &hops);
+        if runs == Runs::Up {
+            let (up, last) = jobs.begins_backwards(&begins, &rates, &hops);
+            // The order is read backwards.
+            begins = up.into_iter().map(|begin| last - begin).collect();
+            end = last;
+        }
+        if let Some(hosts) = &hosts {
+            begins = hosts.messages.iter().map(|&job| begins[job as usize]).collect();
+        }
         Times { begins, end }
     }
 
@@ -142,19 +146,5 @@ impl Forest {
         }
         messages.sort_by(|a, b| a.begin.total_cmp(&b.begin));
         messages
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sums_follow_each_other_up_a_tree() {
-        // The root has two branches: rank 1 with ranks 3 and 4 below it, of which 4 has rank 5; and rank 2 alone.
-        let edges = [(0, 1), (0, 2), (1, 3), (1, 4), (4, 5)];
-        // Rank 4 adds one operand, rank 1 two, and the root one after the last message.
-        assert_eq!(sums(0, 6, edges.into_iter()), 4);
-        assert_eq!(sums(0, 3, [(0, 1), (0, 2)].into_iter()), 1);
     }
 }

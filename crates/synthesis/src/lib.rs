@@ -37,13 +37,14 @@ mod rounding;
 mod scatter;
 mod spanning;
 mod spread;
+mod sums;
 mod symmetry;
 mod timetable;
 mod translated;
 
 pub use certificate::{Certificate, CertificateError};
 pub use concurrent::ConcurrentFlow;
-pub use fabric::{Fabric, NoForest, Roots};
+pub use fabric::{Fabric, NoForest, Roots, Runs};
 pub use forest::{Forest, Message, TreeEdge};
 pub use graph::{Arc, Graph, Way, Ways};
 pub use scatter::{Hop, Passed, Scatter, ScatterMessage, ScatterTree};

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use crate::{
     Arc, Graph, TreeEdge,
     packing::{Edge, Tree},
+    sums::{Hosts, Sum},
     symmetry::Symmetry,
     timetable::{Jobs, Sending},
 };
@@ -79,8 +80,13 @@ impl Listed {
     }
 
     /// The messages of the listed trees in the order of roots, chunks and edges, and the rates of their links. The images of a message
-    /// load all links of a class alike, so a class stands for a link.
-    pub(crate) fn jobs(&self, graph: &Graph, sending: Option<Sending>) -> (Jobs, Vec<f64>) {
+    /// load all links of a class alike, so a class stands for a link. With `hosts`, the sum of each message comes before it.
+    pub(crate) fn jobs(
+        &self,
+        graph: &Graph,
+        sending: Option<Sending>,
+        mut hosts: Option<&mut Hosts>,
+    ) -> (Jobs, Vec<f64>) {
         let mut jobs = Jobs::default();
         // Messages over the same links; of few trees, those that the same messages follow.
         let mut trees: Vec<*const Tree> = self.of.iter().flatten().map(Shared::as_ptr).collect();
@@ -100,6 +106,9 @@ impl Listed {
             let turn = if is_alone { (f64::from(*before) + 0.5) / f64::from(*count) } else { 0.0 };
             *before += 1;
             brings[tree.root as usize] = None;
+            if let Some(hosts) = &mut hosts {
+                hosts.tree(tree.edges.iter().map(|edge| edge.from));
+            }
             for edge in &tree.edges {
                 let links: Vec<u32> = edge.way.iter().map(|&arc| self.symmetry.class(arc)).collect();
                 let key = (links, by_tree.then_some(Shared::as_ptr(tree)));
@@ -117,7 +126,17 @@ impl Listed {
                         class
                     }
                 };
-                brings[edge.to as usize] = Some(jobs.add_in_turn(brings[edge.from as usize], class, turn));
+                let mut after = brings[edge.from as usize];
+                if let Some(hosts) = &mut hosts {
+                    let (rank, host) = (edge.from, self.symmetry.home(edge.from).0);
+                    let sum = Sum { rank, host, at_root: rank == tree.root, class, after, turn };
+                    after = Some(hosts.sum(&mut jobs, &sum));
+                }
+                let job = jobs.add_in_turn(after, class, turn);
+                brings[edge.to as usize] = Some(job);
+                if let Some(hosts) = &mut hosts {
+                    hosts.messages.push(job);
+                }
             }
         }
         (jobs, self.symmetry.rates(graph))

@@ -351,15 +351,17 @@ pub(crate) mod tests {
         #![proptest_config(ProptestConfig::with_cases(1000))]
         #[test]
         fn packings_reach_the_cut(
-            ranks in 2_u32..9,
-            relays in 0_u32..5,
+            ranks in 2_u32..13,
+            relays in 0_u32..11,
             cables in prop::collection::vec((0_u32..12, 0_u32..12, 1_u64..9), 1..24),
         ) {
-            let graph = crate::graph::drawn(ranks, relays, cables);
+            let graph = crate::graph::drawn(ranks, relays.min(12 - ranks), cables);
             let all: Vec<u32> = (0..ranks).collect();
             for roots in [&all[..], &all[..1]] {
-                let bound = cut::largest(&graph, roots, &all).time();
                 let cut = cut::largest(&graph, roots, &all);
+                let bound = cut.time();
+                let by_hand = cut::tests::by_hand(&graph, roots);
+                prop_assert!(!cut.exceeds(&by_hand) && !by_hand.exceeds(&cut), "{cut:?} {by_hand:?}");
                 let (top, bottom) = crate::Certificate::of(&graph, &cut).bound(&graph, roots).unwrap();
                 prop_assert_eq!(top * u128::from(cut.rate), bottom * u128::from(cut.blocks));
                 let packing = pack(&graph, roots, Ways::Any, None, bound).unwrap();

@@ -99,31 +99,59 @@ impl Jobs {
     /// Begins and the last end. A message holds a link for its units over the link's rate, and is there later by the latencies
     /// `hops` of its links.
     pub(crate) fn begins(&self, rates: &[f64], hops: &[f64]) -> (Vec<f64>, f64) {
+        let takes = self.takes(rates, hops);
+        let count = narrow::<u32>(self.list.len());
+        // The longest chain from the begin of each message, and the messages that it brings data for.
+        let mut chain: Vec<f64> = (0..count).map(|job| takes[self.class_at(job)]).collect();
+        let mut behind = vec![Vec::new(); count as usize];
+        for job in (0..count).rev() {
+            poll();
+            if let Some(before) = self.list[job as usize].after {
+                let longer = takes[self.class_at(before)] + chain[job as usize];
+                chain[before as usize] = chain[before as usize].max(longer);
+                behind[before as usize].push(job);
+            }
+        }
+        let missing = self.list.iter().map(|job| u32::from(job.after.is_some())).collect();
+        self.run(rates, &takes, &Order { missing, behind, chain, is_fixed: false })
+    }
+
+    /// The same for the messages backwards, each of which waits for all that it brought data for. `begins` are those of the messages
+    /// forwards: the last goes first, if its data is there.
+    ///
+    /// The messages forwards begin as soon as they can, so backwards each would be there just when it is needed, and whatever makes
+    /// one late would make all late. Here they begin as soon as they can again (justification: Wiest, 1964).
+    pub(crate) fn begins_backwards(&self, begins: &[f64], rates: &[f64], hops: &[f64]) -> (Vec<f64>, f64) {
+        let mut missing = vec![0; self.list.len()];
+        self.list.iter().filter_map(|job| job.after).for_each(|before| missing[before as usize] += 1);
+        let behind = self.list.iter().map(|job| job.after.into_iter().collect()).collect();
+        let order = Order { missing, behind, chain: begins.to_vec(), is_fixed: true };
+        self.run(rates, &self.takes(rates, hops), &order)
+    }
+
+    fn class_at(&self, job: u32) -> usize {
+        self.list[job as usize].class as usize
+    }
+
+    /// Of each class, the time until a message is there.
+    fn takes(&self, rates: &[f64], hops: &[f64]) -> Vec<f64> {
         let takes = |class: u32| {
             let slowest = self.links(class).map(|link| rates[link]).fold(f64::INFINITY, f64::min);
             let latency: f64 = self.links(class).map(|link| hops[link]).sum();
             self.classes[class as usize].units / slowest + latency
         };
-        let takes: Vec<f64> = (0..narrow(self.classes.len())).map(takes).collect();
-        let takes = |job: u32| takes[self.list[job as usize].class as usize];
-        let count = narrow::<u32>(self.list.len());
-        // The longest chain from the begin of each message, and the messages that it brings data for.
-        let mut chain: Vec<f64> = (0..count).map(takes).collect();
-        let mut behind = vec![Vec::new(); count as usize];
-        for job in (0..count).rev() {
-            poll();
-            if let Some(before) = self.list[job as usize].after {
-                let longer = takes(before) + chain[job as usize];
-                chain[before as usize] = chain[before as usize].max(longer);
-                behind[before as usize].push(job);
-            }
-        }
-        let mut queues = Queues::new(self, rates, &chain, &behind);
+        (0..narrow(self.classes.len())).map(takes).collect()
+    }
+
+    fn run(&self, rates: &[f64], takes: &[f64], order: &Order) -> (Vec<f64>, f64) {
+        let count = self.list.len();
+        let mut queues = Queues::new(self, rates, order);
         let mut events: BinaryHeap<Reverse<(Ordered, Event)>> = BinaryHeap::new();
-        for job in (0..count).filter(|&job| self.list[job as usize].after.is_none()) {
+        for job in (0..narrow(count)).filter(|&job: &u32| order.missing[job as usize] == 0) {
             events.push(Reverse((Ordered(0.0), Event::Ready(job))));
         }
-        let (mut begins, mut last) = (vec![0.0; count as usize], 0.0_f64);
+        let (mut missing, mut ready) = (order.missing.clone(), vec![0.0_f64; count]);
+        let (mut begins, mut last) = (vec![0.0; count], 0.0_f64);
         while let Some(&Reverse((Ordered(now), _))) = events.peek() {
             poll();
             // All that happens at this time is weighed before any link is given away.
@@ -141,18 +169,36 @@ impl Jobs {
                 begins[job as usize] = now;
                 let free = |link| Reverse((Ordered(now + self.units(job) / rates[link]), Event::Free(narrow(link))));
                 events.extend(self.links_of(job).map(free));
-                let class = &self.classes[self.list[job as usize].class as usize];
+                let class = &self.classes[self.class_at(job)];
                 if let (Some((sender, held)), Some(&first)) = (class.sender, class.links.first()) {
                     let sent = now + held * class.units / rates[first as usize];
                     events.push(Reverse((Ordered(sent), Event::Sent(sender))));
                 }
-                let end = now + takes(job);
+                let end = now + takes[self.class_at(job)];
                 last = last.max(end);
-                events.extend(behind[job as usize].iter().map(|&next| Reverse((Ordered(end), Event::Ready(next)))));
+                for &next in &order.behind[job as usize] {
+                    let at = next as usize;
+                    ready[at] = ready[at].max(end);
+                    missing[at] -= 1;
+                    if missing[at] == 0 {
+                        events.push(Reverse((Ordered(ready[at]), Event::Ready(next))));
+                    }
+                }
             }
         }
         (begins, last)
     }
+}
+
+/// What messages wait for, and which of those that could begin go first.
+struct Order {
+    /// Of each message, the number of those that it waits for, and those that wait for it.
+    missing: Vec<u32>,
+    behind: Vec<Vec<u32>>,
+    /// The time that follows the begin of each message, at least.
+    chain: Vec<f64>,
+    /// Whether that alone decides.
+    is_fixed: bool,
 }
 
 /// Times nearer than that, relatively, are one.
@@ -165,8 +211,7 @@ const TURNS: f64 = 0.5;
 struct Queues<'a> {
     jobs: &'a Jobs,
     rates: &'a [f64],
-    chain: &'a [f64],
-    behind: &'a [Vec<u32>],
+    order: &'a Order,
     links: Vec<Link>,
     senders: Vec<Sender>,
     /// Of each class, the messages that wait, the one with the longest chain first.
@@ -196,7 +241,7 @@ struct Sender {
 }
 
 impl<'a> Queues<'a> {
-    fn new(jobs: &'a Jobs, rates: &'a [f64], chain: &'a [f64], behind: &'a [Vec<u32>]) -> Self {
+    fn new(jobs: &'a Jobs, rates: &'a [f64], order: &'a Order) -> Self {
         let mut links = vec![Link::default(); rates.len()];
         let classes = narrow::<u32>(jobs.classes.len());
         for class in 0..classes {
@@ -218,8 +263,7 @@ impl<'a> Queues<'a> {
         Self {
             jobs,
             rates,
-            chain,
-            behind,
+            order,
             links,
             senders,
             waiting,
@@ -232,7 +276,7 @@ impl<'a> Queues<'a> {
     fn ready(&mut self, job: u32) {
         let class = self.jobs.list[job as usize].class;
         self.jobs.links(class).for_each(|link| self.links[link].waiting += 1);
-        self.waiting[class as usize].push((Ordered(self.chain[job as usize]), Reverse(job)));
+        self.waiting[class as usize].push((Ordered(self.order.chain[job as usize]), Reverse(job)));
         self.change(class);
     }
 
@@ -266,9 +310,12 @@ impl<'a> Queues<'a> {
     /// and which has none, and its chain; less what its turn has to wait.
     fn weight(&self, class: u32) -> f64 {
         let Some(&(Ordered(chain), Reverse(job))) = self.waiting[class as usize].peek() else { return 0.0 };
+        if self.order.is_fixed {
+            return chain;
+        }
         let time = |link: usize| self.links[link].left / self.rates[link];
         let own: f64 = self.jobs.links(class).map(time).sum();
-        let fed = self.behind[job as usize].iter().flat_map(|&next| self.jobs.links_of(next));
+        let fed = self.order.behind[job as usize].iter().flat_map(|&next| self.jobs.links_of(next));
         let starving = fed.filter(|&link| self.links[link].waiting <= 1).map(time).fold(0.0, f64::max);
         own + starving + chain - self.turns * self.jobs.list[job as usize].turn
     }

@@ -12,7 +12,8 @@ use unisono_base::{interrupt::poll, narrow};
 use crate::{
     Forest, Graph,
     flow::Flow,
-    forest::{TreeEdge, Trees, sums},
+    forest::{TreeEdge, Trees},
+    sums::{Hosts, Sum},
     timetable::{Jobs, Sending},
 };
 
@@ -137,9 +138,7 @@ impl Steps {
         let depth = self.depth();
         let trees = Translated { steps: self.clone(), chunks, taken, order };
         let most_sends = (ranks as u64 - 1) * u64::from(chunks);
-        let pairs = |chunk| trees.edges(0, chunk).into_iter().map(|edge| (edge.from, edge.to)).collect::<Vec<_>>();
-        let most_sums = (0..chunks).map(|chunk| sums(0, narrow(ranks), pairs(chunk).into_iter())).max().unwrap_or(0);
-        Forest { chunks, depth, time, most_sends, most_sums, trees: Trees::Translated(trees) }
+        Forest { chunks, depth, time, most_sends, trees: Trees::Translated(trees) }
     }
 
     /// Ranks by the steps that may reach them, nearer ranks first.
@@ -232,8 +231,14 @@ pub(crate) struct Translated {
 }
 
 impl Translated {
+    /// One for each step.
+    pub(crate) fn links(&self) -> usize {
+        self.steps.of.len()
+    }
+
     /// The messages of rank 0's block. Moved to all roots, they load every link of a step alike, so a step stands for a link.
-    pub(crate) fn jobs(&self, sending: Option<Sending>) -> (Jobs, Vec<f64>) {
+    /// With `hosts`, the sum of each message comes before it.
+    pub(crate) fn jobs(&self, sending: Option<Sending>, mut hosts: Option<&mut Hosts>) -> (Jobs, Vec<f64>) {
         let dims = &self.steps.dims;
         let mut jobs = Jobs::default();
         let steps = narrow::<u32>(self.steps.of.len());
@@ -244,10 +249,25 @@ impl Translated {
         }
         for chunk in 0..self.chunks {
             let mut brings = vec![None; self.order.len()];
-            for &rank in &self.order[1..] {
+            let way = |rank: u32| {
                 let step = self.taken[(rank * self.chunks + chunk) as usize];
-                let from = less(&coordinates(rank, dims), &self.steps.of[usize::from(step)].0, dims);
-                brings[rank as usize] = Some(jobs.add(brings[from as usize], classes[usize::from(step)]));
+                (step, less(&coordinates(rank, dims), &self.steps.of[usize::from(step)].0, dims))
+            };
+            if let Some(hosts) = &mut hosts {
+                hosts.tree(self.order[1..].iter().map(|&rank| way(rank).1));
+            }
+            for &rank in &self.order[1..] {
+                let (step, from) = way(rank);
+                let (mut after, class) = (brings[from as usize], classes[usize::from(step)]);
+                if let Some(hosts) = &mut hosts {
+                    let sum = Sum { rank: from, host: 0, at_root: from == 0, class, after, turn: 0.0 };
+                    after = Some(hosts.sum(&mut jobs, &sum));
+                }
+                let job = jobs.add(after, class);
+                brings[rank as usize] = Some(job);
+                if let Some(hosts) = &mut hosts {
+                    hosts.messages.push(job);
+                }
             }
         }
         (jobs, self.steps.of.iter().map(|&(_, rate)| rate as f64).collect())

@@ -234,7 +234,6 @@ impl RankAlgorithm for ConcurrentFlow {
             messages: scatter.depth,
             messages_of_rank: (scatter.most_messages * messages).div_ceil(scatter.listed_roots() * uncut),
             reduced: 0,
-            reduced_last: 0,
         })
     }
 

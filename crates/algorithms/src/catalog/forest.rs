@@ -15,7 +15,7 @@ use unisono_base::{InstrId, NodeId, Span};
 use unisono_collective::Kind;
 use unisono_lower::Trees;
 use unisono_schedule::{Builder, Operand};
-use unisono_synthesis::{self as synthesis, Fabric, Message, NoForest, Roots};
+use unisono_synthesis::{self as synthesis, Fabric, Message, NoForest, Roots, Runs};
 
 use crate::{
     AlgorithmError, Case, Info, Means, Param, Params,
@@ -199,23 +199,25 @@ impl RankAlgorithm for Forest {
         let c = case.collective;
         let (chosen, fabric) = (Chosen::new(case, params)?, fabric(case)?);
         let Chosen { roots, depth, chunks, .. } = chosen;
-        let table = fabric.messages(roots, Some(depth), chunks, message_bytes(case, chunks));
-        let table = table.map_err(|reason| unsupported(reason.to_string()))?;
+        let table = |runs| {
+            let table = fabric.messages(roots, Some(depth), chunks, message_bytes(case, chunks), runs);
+            table.map_err(|reason| unsupported(reason.to_string()))
+        };
         let mut messages = Messages { case, forest: &chosen.forest, lanes: Lanes::new(fabric, c.ranks) };
         match c.kind {
-            Kind::Broadcast => messages.spread(b, &table, None),
+            Kind::Broadcast => messages.spread(b, &table(Runs::Down)?, None),
             Kind::Allgather => {
                 for rank in 0..c.ranks {
                     let out = Operand::Out(rank * c.elements);
                     b.combine(NodeId(rank), Lanes::OWN, c.elements, &[Operand::In(0)], &[out]);
                 }
-                messages.spread(b, &table, None);
+                messages.spread(b, &table(Runs::Down)?, None);
             }
             Kind::Allreduce => {
-                let made = messages.collect(b, &table);
-                messages.spread(b, &table, Some(&made));
+                let made = messages.collect(b, &table(Runs::Up)?);
+                messages.spread(b, &table(Runs::Down)?, Some(&made));
             }
-            _ => drop(messages.collect(b, &table)),
+            _ => drop(messages.collect(b, &table(Runs::Up)?)),
         }
         Ok(())
     }
@@ -227,7 +229,7 @@ impl RankAlgorithm for Forest {
 
     fn candidates(&self, case: &Case) -> Vec<Params> {
         let (Some(fabric), roots) = (case.fabric(), roots(case)) else { return Vec::new() };
-        if !fabric.is_cheap(roots) {
+        if !fabric.is_cheap(roots) && !fabric.is_affordable(roots) {
             return Vec::new();
         }
         let named = |Shape { depth, chunks }: &Shape| Params::new().with("depth", *depth).with("chunks", *chunks);

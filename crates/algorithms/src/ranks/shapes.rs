@@ -1,8 +1,9 @@
 //! The depths and the numbers of chunks of forests that a plan considers, and their times.
 
+use unisono_base::narrow;
 use unisono_collective::Kind;
 use unisono_lower::Trees;
-use unisono_synthesis::{Fabric, NoForest, Roots};
+use unisono_synthesis::{Fabric, NoForest, Roots, Runs};
 
 use crate::{Case, ranks::Blocks};
 
@@ -82,20 +83,35 @@ fn time_ns(case: &Case, fabric: &Fabric, shape: Shape) -> Result<f64, NoForest> 
 pub fn trees(case: &Case, fabric: &Fabric, Shape { depth, chunks }: Shape) -> Result<Trees, NoForest> {
     let (c, roots, bytes) = (&case.collective, roots(case), message_bytes(case, chunks));
     let forest = fabric.forest(roots, Some(depth), chunks, bytes)?;
-    let ways = if c.kind == Kind::Allreduce { 2 } else { 1 };
-    let end_ns = fabric.end_ns(roots, Some(depth), chunks, bytes)?;
+    let runs = runs(c.kind);
+    let ways = narrow::<u32>(runs.len());
+    let ends = runs.iter().map(|&runs| fabric.end_ns(roots, Some(depth), chunks, bytes, runs));
+    let end_ns = ends.sum::<Result<f64, NoForest>>()?;
     let received = u64::from(forest.chunks) * if c.kind.has_root() { 1 } else { u64::from(c.ranks) };
     let reduces = u64::from(c.kind.reduces());
     Ok(Trees {
-        end_ns: f64::from(ways) * end_ns,
+        end_ns,
         messages: ways * forest.depth,
         messages_of_rank: u64::from(ways) * (received + forest.most_sends),
         reduced: reduces * forest.most_sends * bytes,
-        reduced_last: reduces * u64::from(forest.most_sums) * bytes,
     })
 }
+
+/// The directions in which a collective runs its trees, one after the other.
+fn runs(kind: Kind) -> &'static [Runs] {
+    match kind {
+        Kind::Allreduce => &[Runs::Up, Runs::Down],
+        _ if kind.reduces() => &[Runs::Up],
+        _ => &[Runs::Down],
+    }
+}
+
 /// Numbers of chunks that are worth a try.
 fn counts(case: &Case, fabric: &Fabric) -> Vec<u32> {
+    if !case.collective.kind.has_root() && !fabric.is_cheap(roots(case)) {
+        // More take long, and a plan considers them where they are named.
+        return vec![1];
+    }
     let counts: &[u32] = match (case.collective.kind.has_root(), fabric.is_alike(roots(case))) {
         (true, _) => &CHUNKS_OF_ONE,
         (false, true) => &CHUNKS_ALIKE,

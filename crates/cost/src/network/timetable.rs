@@ -1,13 +1,15 @@
 //! A timetable of a schedule on a network: when each instruction begins, and when each message is there.
 //!
 //! * An instruction begins when those before it in its lane and those that it waits for are done, and the messages that it
-//!   reads are there. The instructions of a rank share its host: receiving, reducing and sending follow each other.
+//!   reads are received. A rank has one host: it receives each message when it comes, also before an instruction reads it, and
+//!   reduces and sends for one instruction after the other.
 //! * A message is cut into parts of equal length. An accelerator, or each of its links, works on so many messages at a time as
 //!   it has send machines, and makes the next part of one when the part before starts on its first link. It takes the next message
 //!   when the last packet of the last part starts there.
 //! * A part holds each link of its way for its bytes, in the order in which parts come to the link. Its head goes on after the
 //!   latency of the link, while its tail is still coming. Of the hops that the routing allows it takes the one whose link is
-//!   free first, as far as the node knows: what it sent counts until an answer could be back.
+//!   free first, as far as the node knows: what it sent counts until an answer could be back. Between unlike links the packets
+//!   before it decide, as in the simulator.
 //!
 //! * A switch that computes is a further node. It has no host overhead; its lanes are dealt to its engines, and its results can leave
 //!   its latency later. A message that a switch sends or receives goes over a link between the two nodes.
@@ -24,11 +26,18 @@ use unisono_base::{Diagnostic, Diagnostics, InstrId, NodeId, interrupt::poll, li
 use unisono_machine::network::{Header, Hop, MachinesPer, Plane, Routing, Switches};
 use unisono_schedule::{Flow, Schedule, topological};
 
-use super::Speeds;
+use super::{
+    Speeds,
+    unlike::{Ahead, Unlike},
+};
 
 /// Parts of all messages together, if no message has less than one; and the most parts of one message.
 const PARTS: u64 = 1 << 19;
 const MOST_PARTS: u64 = 16;
+
+/// The same of messages that choose among unlike links: packets take a few at a time, and a long part would take them all.
+const PARTS_UNLIKE: u64 = 1 << 16;
+const MOST_PARTS_UNLIKE: u64 = 1 << 10;
 
 /// Of a message, with its parts and events.
 const MESSAGE_BYTES: u128 = 160;
@@ -88,6 +97,8 @@ struct Message {
     reader: u32,
     /// On a link of the machine's own rate.
     part_ps: f64,
+    /// Of a part.
+    packets: u32,
     /// Of a part, or of a packet where that is less: how far a faster link stays behind a slower one.
     gap_ps: f64,
     unmade: u32,
@@ -186,6 +197,8 @@ struct Run<'a> {
     /// Of each instruction: what it still waits for, and its first message.
     missing: Vec<u32>,
     first_message: Vec<u32>,
+    /// When each instruction has all of what it no longer waits for.
+    ready: Vec<u64>,
     /// Instructions by what they wait for: (earlier, later), sorted.
     later: Vec<(InstrId, InstrId)>,
     messages: Vec<Message>,
@@ -199,6 +212,8 @@ struct Run<'a> {
     /// When each link is free.
     free: Vec<u64>,
     links: Vec<LinkPrice>,
+    /// Where messages choose among unlike links.
+    ahead: Option<Ahead>,
     events: Events,
     hops: Vec<Hop>,
     done: usize,
@@ -214,6 +229,8 @@ impl<'a> Run<'a> {
         limits::take("the timetable of messages", MESSAGE_BYTES * u128::from(all));
         assert!(all < MOST_NUMBERED, "a timetable of {all} messages");
         let most = (PARTS / all.max(1)).clamp(1, MOST_PARTS);
+        let most_unlike = (PARTS_UNLIKE / all.max(1)).clamp(most, MOST_PARTS_UNLIKE);
+        let (mut unlike, mut chooses) = (Unlike::new(prices), false);
         let ps_per_byte = prices.ns_per_byte * PS_PER_NS;
         let (mut missing, mut first_message, mut messages) =
             (vec![0; count], Vec::with_capacity(count + 1), Vec::new());
@@ -225,16 +242,23 @@ impl<'a> Run<'a> {
             missing[id.index()] += narrow::<u32>(schedule.after(id).len());
             for (stream, span) in flow.pushes(schedule, id) {
                 let bytes = u64::from(span.len) * width;
-                let parts = bytes.div_ceil(prices.packet_bytes.max(1)).clamp(1, most);
-                let part_ps = bytes as f64 / parts as f64 * ps_per_byte;
-                let parts = narrow(parts);
+                let packets = bytes.div_ceil(prices.packet_bytes.max(1));
                 for readers in flow.readers_by_sink(stream) {
                     let before = readers.partition_point(|piece| piece.start <= span.start);
                     let reader = readers[before.saturating_sub(1)].instr;
                     missing[reader.index()] += 1;
+                    let [from, to] = [id, reader].map(|id| prices.places[flow.node_of(id).index()]);
+                    let is_unlike = unlike.between(from, to);
+                    chooses |= is_unlike;
+                    let most = if is_unlike { most_unlike } else { most };
+                    let parts = packets.clamp(1, most);
+                    let part_ps = bytes as f64 / parts as f64 * ps_per_byte;
+                    let each = narrow(packets.div_ceil(parts).max(1));
+                    let parts = narrow(parts);
                     messages.push(Message {
-                        from: prices.places[flow.node_of(id).index()],
-                        to: prices.places[flow.node_of(reader).index()],
+                        from,
+                        to,
+                        packets: each,
                         reader: reader.0,
                         part_ps,
                         gap_ps: part_ps.min(prices.packet_bytes as f64 * ps_per_byte),
@@ -264,6 +288,7 @@ impl<'a> Run<'a> {
             prices,
             missing,
             first_message,
+            ready: vec![0; count],
             later,
             messages,
             parts: Vec::new(),
@@ -273,6 +298,7 @@ impl<'a> Run<'a> {
             interfaces: (0..of_nodes + of_links).map(|_| Interface::default()).collect(),
             free: vec![0; links],
             links: prices.plane.links().iter().map(|link| LinkPrice::new(link.speed, prices.speeds)).collect(),
+            ahead: chooses.then(|| Ahead::new(links)),
             events: Events::default(),
             hops: Vec::new(),
             done: 0,
@@ -313,32 +339,50 @@ impl<'a> Run<'a> {
                 Event::Posted(message) => self.post(now, message),
                 Event::Part(message) => self.make(now, message),
                 Event::Head(part) => self.go_on(now, part),
-                Event::There(message) => self.needed_less(now, self.messages[message as usize].reader),
+                Event::There(message) => self.receive(now, self.messages[message as usize].reader),
             }
         }
         true
     }
 
-    fn needed_less(&mut self, now: u64, id: u32) {
-        self.missing[id as usize] -= 1;
-        if self.missing[id as usize] == 0 {
-            self.events.add(now, Event::Begin(id));
+    /// An instruction has something that it waits for, from `time` on.
+    fn needed_less(&mut self, time: u64, id: u32) {
+        let at = id as usize;
+        self.missing[at] -= 1;
+        self.ready[at] = self.ready[at].max(time);
+        if self.missing[at] == 0 {
+            self.events.add(self.ready[at], Event::Begin(id));
         }
     }
 
-    /// The host receives, reduces and sends.
+    /// The host receives a message for an instruction.
+    fn receive(&mut self, now: u64, id: u32) {
+        let node = self.flow.node_of(InstrId(id));
+        let host_ps = self.host_ps(node);
+        if host_ps == 0 {
+            return self.needed_less(now, id);
+        }
+        let host = self.host(node, InstrId(id));
+        let received = now.max(self.hosts[host]).saturating_add(host_ps);
+        self.hosts[host] = received;
+        self.end = self.end.max(received);
+        self.needed_less(received, id);
+    }
+
+    /// What a message costs the host of a node; a switch has none.
+    fn host_ps(&self, node: NodeId) -> u64 {
+        let is_switch = self.prices.places[node.index()] >= self.prices.plane.accelerators();
+        if is_switch { 0 } else { rounded(self.prices.host_ns * PS_PER_NS) }
+    }
+
+    /// The host reduces and sends.
     fn begin(&mut self, now: u64, id: InstrId) {
         let (schedule, flow, prices) = (self.schedule, self.flow, self.prices);
         let node = flow.node_of(id);
         let place = prices.places[node.index()];
         let is_switch = place >= prices.plane.accelerators();
         let host = self.host(node, id);
-        let host_ps: u64 = if is_switch { 0 } else { rounded(prices.host_ns * PS_PER_NS) };
-        let new = |(stream, span): (_, unisono_base::Span)| {
-            Flow::touching(flow.writers(stream), span).iter().filter(move |piece| piece.start >= span.start).count()
-                as u64
-        };
-        let received: u64 = if host_ps == 0 { 0 } else { flow.pops(schedule, id).map(new).sum() };
+        let host_ps = self.host_ps(node);
         let operands = schedule.sources(id).len() as u64;
         let bytes = u64::from(schedule.instr(id).len) * schedule.collective().dtype.bytes();
         // Engines of a switch are for its reductions only.
@@ -350,8 +394,7 @@ impl<'a> Run<'a> {
         };
         let latency_ps: u64 = rounded(prices.computing.latency_ns(place) * PS_PER_NS);
         let free = if is_switch && !is_engine { now } else { self.hosts[host] };
-        let mut time = now.max(free).saturating_add(received.saturating_mul(host_ps));
-        time = time.saturating_add(rounded(reduce_ns * PS_PER_NS));
+        let mut time = now.max(free).saturating_add(rounded(reduce_ns * PS_PER_NS));
         for message in self.first_message[id.index()]..self.first_message[id.index() + 1] {
             time = time.saturating_add(host_ps);
             let posted = time.saturating_add(latency_ps);
@@ -471,7 +514,8 @@ impl<'a> Run<'a> {
 
     /// A part at a node takes a link; returns when it starts there, and the time from then to the start of its last packet.
     fn go(&mut self, now: u64, node: u32, part: Part, place: Option<u32>) -> (u64, u64) {
-        let Message { from, to, part_ps, gap_ps, .. } = self.messages[part.message as usize];
+        let plane = self.prices.plane;
+        let Message { from, to, part_ps, gap_ps, packets, .. } = self.messages[part.message as usize];
         self.list_hops(node, from, Header { to, vc: part.vc, way: part.way });
         let weight = |link: u32| self.links[link as usize].weight;
         let latency = |link: u32| self.links[link as usize].latency_ps;
@@ -480,18 +524,34 @@ impl<'a> Run<'a> {
             let known_free = if free == 0 { 0 } else { free.saturating_add(latency(hop.link).saturating_mul(2)) };
             known_free.max(now).saturating_add(rounded(part_ps * weight(hop.link)))
         };
-        let hop = match &self.hops[..] {
-            [only] => *only,
-            several => *several.iter().min_by_key(through).expect("a routing leads to every accelerator"),
+        let hop = match (&self.hops[..], &mut self.ahead) {
+            ([only], _) => Some(only),
+            (several, Some(ahead)) => {
+                ahead.settle(now);
+                let takes = |hop: &&Hop| ahead.with_next(hop.link) * weight(hop.link);
+                several.iter().min_by(|a, b| takes(a).total_cmp(&takes(b)))
+            }
+            (several, None) => several.iter().min_by_key(through),
         };
+        let hop = *hop.expect("a routing leads to every accelerator");
         let behind = if part.link == NONE { 0.0 } else { gap_ps * (weight(part.link) - weight(hop.link)).max(0.0) };
         let start = self.free[hop.link as usize].max(now.saturating_add(rounded(behind)));
         let ends = start.saturating_add(rounded(part_ps * weight(hop.link)));
         self.free[hop.link as usize] = ends;
         let held = rounded((part_ps - gap_ps) * weight(hop.link));
+        let before = if part.link == NONE { 0 } else { latency(part.link) };
         let latency = latency(hop.link);
         let tail = ends.max(part.tail).saturating_add(latency);
-        if self.prices.plane.link(hop.link).to == to {
+        if let Some(ahead) = &mut self.ahead {
+            ahead.add(hop.link, packets);
+            if part.link != NONE {
+                ahead.go_on(ends.saturating_add(before), part.link, packets);
+            }
+            if plane.link(hop.link).to == to {
+                ahead.go_on(tail.saturating_add(latency), hop.link, packets);
+            }
+        }
+        if plane.link(hop.link).to == to {
             self.unused.extend(place);
             self.arrive(part.message, tail);
             return (start, held);

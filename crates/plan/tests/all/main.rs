@@ -2,6 +2,7 @@
 
 mod best;
 mod chakra;
+mod choices;
 mod common;
 mod concurrent_flow;
 mod csl_choices;

@@ -4,7 +4,7 @@ use std::sync::{Arc as Shared, PoisonError};
 
 use unisono_base::{limits, narrow, rounded};
 
-use super::{Fabric, NoForest, Roots, kept, sizes::MOST_QUICK};
+use super::{Fabric, NoForest, Roots, Runs, kept, sizes::MOST_QUICK};
 use crate::{
     Arc, Forest, Graph, Message,
     forest::{Times, Trees},
@@ -45,16 +45,24 @@ impl Fabric {
         Ok(forest)
     }
 
-    /// Nanoseconds from the begin of a forest to its last message, by its timetable, where a chunk has so many bytes.
+    /// Nanoseconds from the begin of a forest to its last message and sum, by its timetable, where a chunk has so many bytes.
     ///
     /// # Errors
     /// As [`Fabric::forest`].
-    pub fn end_ns(&self, roots: Roots, depth: Option<u32>, chunks: u32, bytes: u64) -> Result<f64, NoForest> {
-        let times = self.times(roots, depth, chunks, bytes)?;
+    pub fn end_ns(
+        &self,
+        roots: Roots,
+        depth: Option<u32>,
+        chunks: u32,
+        bytes: u64,
+        runs: Runs,
+    ) -> Result<f64, NoForest> {
+        let times = self.times(roots, depth, chunks, bytes, runs)?;
         Ok(times.end * bytes as f64 / self.graph.bytes_per_ns())
     }
 
-    /// The messages of a forest in the order in which they begin, where a chunk has so many bytes.
+    /// The messages of a forest in the order in which they begin, where a chunk has so many bytes; where the trees run up, the order
+    /// is that of the messages backwards.
     ///
     /// # Errors
     /// As [`Fabric::forest`].
@@ -64,24 +72,34 @@ impl Fabric {
         depth: Option<u32>,
         chunks: u32,
         bytes: u64,
+        runs: Runs,
     ) -> Result<Vec<Message>, NoForest> {
-        let times = self.times(roots, depth, chunks, bytes)?;
+        let times = self.times(roots, depth, chunks, bytes, runs)?;
         Ok(self.forest(roots, depth, chunks, bytes)?.messages(self.graph.ranks(), &times))
     }
 
-    fn times(&self, roots: Roots, depth: Option<u32>, chunks: u32, bytes: u64) -> Result<Shared<Times>, NoForest> {
+    fn times(
+        &self,
+        roots: Roots,
+        depth: Option<u32>,
+        chunks: u32,
+        bytes: u64,
+        runs: Runs,
+    ) -> Result<Shared<Times>, NoForest> {
         let forest = self.forest(roots, depth, chunks, bytes)?;
         let class = self.class(roots, chunks, bytes);
-        let times = || Shared::new(self.times_of(&forest, bytes, class.is_some()));
-        Ok(kept(&self.times, ((roots, depth, chunks, class), bytes), times))
+        let times = || Shared::new(self.times_of(&forest, bytes, class.is_some(), runs));
+        Ok(kept(&self.times, ((roots, depth, chunks, class), bytes, runs), times))
     }
 
     /// The timetable of a forest, by the latencies of links or by their mean.
-    pub(super) fn times_of(&self, forest: &Forest, bytes: u64, by_link: bool) -> Times {
+    pub(super) fn times_of(&self, forest: &Forest, bytes: u64, by_link: bool, runs: Runs) -> Times {
         let graph = self.routed();
         let unit = self.graph.bytes_per_ns() / bytes.max(1) as f64;
         let hops = || self.latencies_ns(graph).into_iter().map(|ns| ns * unit).collect::<Vec<_>>();
-        forest.times(graph, self.hop(bytes), by_link.then(hops).as_deref(), self.sending(bytes))
+        let sum = self.sum_ns_per_byte * self.graph.bytes_per_ns();
+        let sums = (runs == Runs::Up && sum > 0.0).then(|| sum.recip());
+        forest.times(graph, self.hop(bytes), by_link.then(hops).as_deref(), self.sending(bytes), (runs, sums))
     }
 
     /// The sending of messages of so many bytes, where they are longer than packets and machines may be fewer than links.
@@ -149,7 +167,7 @@ impl Fabric {
             // Short blocks: the forest whose messages end first, of those that do and do not regard latencies.
             let late = of_grown(self.grown(roots, depth, chunks, &self.late(roots, class)?)?);
             let other = self.make(roots, depth, chunks, None)?;
-            let end = |forest: &Forest| self.times_of(forest, (1 << class) / u64::from(chunks), true).end;
+            let end = |forest: &Forest| self.times_of(forest, (1 << class) / u64::from(chunks), true, Runs::Down).end;
             return Ok(if end(&late) < end(&other) { late } else { other });
         }
         let grown = if self.grows() { Some(self.grown(roots, depth, chunks, &[])?) } else { None };
@@ -248,7 +266,11 @@ impl Fabric {
     /// Of many roots, trees with equal shares. The shares of one root's trees are quickly optimized.
     fn grown_packing(&self, roots: Roots, depth: Option<u32>) -> Result<Packing, NoForest> {
         match roots {
-            Roots::All => Ok(self.growth(roots, depth, growth::SHARES, &[])?.packing()),
+            Roots::All => {
+                // Where forests take long, that of one chunk tells which depth is worth it.
+                let shares = if self.is_cheap(roots) { growth::SHARES } else { 1 };
+                Ok(self.growth(roots, depth, shares, &[])?.packing())
+            }
             Roots::One(_) => {
                 if let Some(spread) = self.spread(roots, depth, SPREAD_SHARES) {
                     return Ok(spread?.packing());

@@ -39,6 +39,15 @@ impl Roots {
     }
 }
 
+/// The direction of the messages of a forest.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Runs {
+    /// Blocks travel from the roots to all ranks.
+    Down,
+    /// Sums are made on the way to the roots: the same trees backwards.
+    Up,
+}
+
 /// The reason why there is no forest.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NoForest {
@@ -84,6 +93,8 @@ pub struct Fabric {
     sends_by_link: bool,
     /// The send machines of each rank, and the bytes of a packet of all planes; `None` where each link has its own.
     machines: Option<(u32, u64)>,
+    /// Nanoseconds in which a host adds a byte to a sum.
+    sum_ns_per_byte: f64,
     /// Packets that the buffer at the end of a link holds.
     places: u64,
     /// Where all ranks see the same network.
@@ -96,8 +107,8 @@ pub struct Fabric {
     partition: OnceLock<Option<Partition>>,
     packings: Mutex<FxHashMap<(Roots, Option<u32>), Packed>>,
     forests: Mutex<FxHashMap<Key, Shared<Forest>>>,
-    /// Of forests, by the bytes of a chunk.
-    times: Mutex<FxHashMap<(Key, u64), Shared<Times>>>,
+    /// Of forests, by the bytes of a chunk and the direction.
+    times: Mutex<FxHashMap<(Key, u64, Runs), Shared<Times>>>,
     flow: concurrent::Known,
     computing: Switches,
     spanning: Mutex<FxHashMap<SpanningKey, Option<Shared<SpanningTrees>>>>,
@@ -136,6 +147,7 @@ impl Fabric {
             hops_ns: FxHashMap::default(),
             sends_by_link: false,
             machines: None,
+            sum_ns_per_byte: 0.0,
             places: u64::MAX,
             steps,
             dims: dims.to_vec(),
@@ -176,6 +188,12 @@ impl Fabric {
     #[must_use]
     pub fn with_machines(self, machines: u32, packet_bytes: u64) -> Self {
         Self { machines: Some((machines, packet_bytes)), ..self }
+    }
+
+    /// The same, where a host takes so long to add a byte to a sum.
+    #[must_use]
+    pub fn with_sums(self, sum_ns_per_byte: f64) -> Self {
+        Self { sum_ns_per_byte, ..self }
     }
 
     /// The same, where the buffer at the end of a link holds so many packets, of whatever length.
@@ -401,7 +419,7 @@ mod tests {
                 check_ways(&fabric, roots, &forest);
                 assert!(roots != Roots::All || forest.time >= bound * (1.0 - 1e-9));
                 let long = fabric.forest(roots, None, chunks, 1 << 40).unwrap();
-                let end = |forest| fabric.times_of(forest, bytes, true).end;
+                let end = |forest| fabric.times_of(forest, bytes, true, Runs::Down).end;
                 assert!(end(&forest) <= end(&long), "{roots:?} {block} {} {}", end(&forest), end(&long));
             }
         }

@@ -11,8 +11,8 @@ use crate::{
     symmetry::Symmetry,
 };
 
-/// Roots whose trees are found times arcs, the most.
-pub(super) const MOST_PACKED: u64 = 1 << 15;
+/// Roots whose trees are found times arcs, the most. Long before it, the limit of work refuses forests of many chunks.
+pub(super) const MOST_PACKED: u64 = 1 << 23;
 /// Ranks up to which trees are found, which takes time and memory for every pair of them.
 pub(super) const MOST_DENSE: u32 = 1 << 10;
 /// Ranks for which packings of all roots are exact, and a plan tries all depths.
@@ -25,6 +25,8 @@ const MOST_CHEAP: usize = 28_000;
 const MOST_CHEAP_PAIRS: usize = 1 << 20;
 const MOST_CHEAP_PAIRS_OF_ONE: usize = 1 << 14;
 const MOST_CHEAP_PAIRS_OF_SPREAD: usize = 1 << 16;
+/// Roots times pairs of ranks up to which any plan may consider a forest of one chunk.
+const MOST_AFFORDABLE_PAIRS: usize = 1 << 24;
 /// Ranks beyond which the trees of one root are not grown where ranks are alike, and the most for which they are spread over those of
 /// all ranks.
 const MOST_GROWN_OF_ONE: u32 = 64;
@@ -77,6 +79,13 @@ impl Fabric {
             Roots::All => MOST_CHEAP_PAIRS,
         };
         found * graph.arcs().len() <= MOST_CHEAP && found * ranks * ranks <= most
+    }
+
+    /// Whether a forest of one chunk of every root can be asked for without much work, where none of several chunks can.
+    pub fn is_affordable(&self, roots: Roots) -> bool {
+        let Ok(graph) = self.packed(roots) else { return false };
+        let pairs = self.representatives(roots).len() * (graph.ranks() as usize).pow(2);
+        roots == Roots::All && pairs <= MOST_AFFORDABLE_PAIRS
     }
 
     /// Whether the chunks of one root are spread over the trees that all ranks have.

@@ -1,0 +1,98 @@
+//! Messages that may take links of unlike rate or latency.
+
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+use rustc_hash::FxHashMap;
+use unisono_machine::network::{Header, Hop};
+
+use super::timetable::Prices;
+
+/// Whether the routing lets messages between two accelerators choose among unlike links.
+pub(super) struct Unlike<'a> {
+    prices: &'a Prices<'a>,
+    /// By both ends.
+    known: FxHashMap<(u32, u32), bool>,
+}
+
+impl<'a> Unlike<'a> {
+    pub(super) fn new(prices: &'a Prices<'a>) -> Self {
+        Self { prices, known: FxHashMap::default() }
+    }
+
+    pub(super) fn between(&mut self, from: u32, to: u32) -> bool {
+        let Prices { speeds, plane, .. } = *self.prices;
+        let alike = speeds.is_even() && speeds.same_ns().is_some();
+        if alike || from == to || from.max(to) >= plane.accelerators() {
+            return false;
+        }
+        if let Some(&found) = self.known.get(&(from, to)) {
+            return found;
+        }
+        let found = self.search(from, to);
+        self.known.insert((from, to), found);
+        found
+    }
+
+    /// Visits every node at which a message may choose.
+    fn search(&self, from: u32, to: u32) -> bool {
+        let Prices { routing, plane, .. } = *self.prices;
+        let way = routing.choose(from, to, 0);
+        let (mut seen, mut open, mut hops) = (vec![(from, 0)], vec![(from, 0)], Vec::<Hop>::new());
+        while let Some((at, vc)) = open.pop() {
+            hops.clear();
+            routing.hops(at, Header { to, vc, way }, &mut hops);
+            let speed = |hop: &Hop| plane.link(hop.link).speed;
+            if hops.iter().any(|hop| speed(hop) != speed(&hops[0])) {
+                return true;
+            }
+            for hop in &hops {
+                let next = (plane.link(hop.link).to, hop.vc);
+                if next.0 != to && !seen.contains(&next) {
+                    seen.push(next);
+                    open.push(next);
+                }
+            }
+        }
+        false
+    }
+}
+
+/// Packets that a link holds up, as far as the node before it knows: those that wait for it or are on it, and those that wait behind it.
+#[derive(Default)]
+pub(super) struct Ahead {
+    /// Of each link.
+    packets: Vec<u32>,
+    /// Packets that will be known to have gone on: when, from which link, and how many.
+    gone: BinaryHeap<Reverse<(u64, u32, u32)>>,
+}
+
+impl Ahead {
+    pub(super) fn new(links: usize) -> Self {
+        Self { packets: vec![0; links], gone: BinaryHeap::new() }
+    }
+
+    /// Packets take a link.
+    pub(super) fn add(&mut self, link: u32, packets: u32) {
+        self.packets[link as usize] += packets;
+    }
+
+    /// Packets go on behind a link, as the node before it knows from `time` on.
+    pub(super) fn go_on(&mut self, time: u64, link: u32, packets: u32) {
+        self.gone.push(Reverse((time, link, packets)));
+    }
+
+    /// Forgets those that are known to have gone on.
+    pub(super) fn settle(&mut self, now: u64) {
+        while let Some(&Reverse((time, link, packets))) = self.gone.peek()
+            && time <= now
+        {
+            self.gone.pop();
+            self.packets[link as usize] -= packets;
+        }
+    }
+
+    /// Packets before the next one, and this one.
+    pub(super) fn with_next(&self, link: u32) -> f64 {
+        f64::from(self.packets[link as usize]) + 1.0
+    }
+}

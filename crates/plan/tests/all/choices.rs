@@ -1,0 +1,81 @@
+//! The choice of the default model of networks, simulated, takes at most 5 % longer than the best candidate by simulation.
+
+use unisono_algorithms::Params;
+use unisono_collective::Kind;
+use unisono_machine::{Machine, Shape};
+use unisono_plan::{Asked, Part, Plan, Problem, TimeSource, plan as plan_of};
+
+const KINDS: [Kind; 6] =
+    [Kind::Allgather, Kind::Allreduce, Kind::Alltoall, Kind::Broadcast, Kind::Reduce, Kind::ReduceScatter];
+
+/// Presets, and the part of a large one: `benches/networks.py` has more, and all lengths.
+const MACHINES: [(&str, Option<[u32; 2]>); 10] = [
+    ("dgx-a100", None),
+    ("dgx-h100", None),
+    ("dragonfly-small", Some([1, 16])),
+    ("fattree-small", Some([1, 16])),
+    ("hx2mesh-small", Some([2, 8])),
+    ("hx2mesh-small", Some([4, 4])),
+    ("hyperx2d-small", Some([1, 16])),
+    ("mi300x", None),
+    ("ndv2", None),
+    ("torus2d-small", Some([4, 4])),
+];
+
+const MOST: f64 = 1.05;
+
+fn plan(machine: &Machine, shape: Option<[u32; 2]>, kind: Kind, bytes: u64, model: Option<&str>) -> Plan {
+    let part = shape.map_or(Part::All, |[rows, cols]| {
+        Part::Shape(if rows == 1 { Shape::line(cols) } else { Shape::rect(rows, cols) })
+    });
+    let asked = Asked { model, ..Asked::new(kind, machine, part, bytes / 4) };
+    plan_of(Problem::new(&asked).unwrap(), None, &Params::new()).unwrap()
+}
+
+/// The simulated time of the choice over that of the best, and the predicted time of the choice over the simulated one.
+fn ratios(machine: &Machine, shape: Option<[u32; 2]>, kind: Kind, bytes: u64) -> (f64, f64) {
+    let chosen = plan(machine, shape, kind, bytes, None);
+    let chosen = chosen.best();
+    let packets = plan(machine, shape, kind, bytes, Some("packets"));
+    let same = packets
+        .candidates
+        .iter()
+        .find(|one| (one.algorithm.name(), &one.params) == (chosen.algorithm.name(), &chosen.params));
+    let same = same.expect("the same candidates");
+    assert_eq!(same.source, TimeSource::Simulated);
+    (same.time.seconds / packets.best().time.seconds, chosen.time.seconds / same.time.seconds)
+}
+
+#[test]
+fn choices_are_near_the_best_by_simulation() {
+    let sizes = [8 << 10, 64 << 10, 1 << 20, 4 << 20];
+    for (turn, (name, shape)) in MACHINES.into_iter().enumerate() {
+        let machine = Machine::preset(name).unwrap();
+        for (at, kind) in KINDS.into_iter().enumerate() {
+            let size: u64 = sizes[(turn + at) % sizes.len()];
+            let has_blocks = matches!(kind, Kind::Allgather | Kind::Alltoall | Kind::ReduceScatter);
+            let bytes = if has_blocks { size / 16 } else { size };
+            let (over_best, over_run) = ratios(&machine, shape, kind, bytes);
+            assert!(over_best <= MOST, "{name} {shape:?} {kind} of {bytes}: {over_best}");
+            assert!((0.8..1.2).contains(&over_run), "{name} {shape:?} {kind} of {bytes}: {over_run}");
+        }
+    }
+}
+
+/// What a rank receives costs its host when it comes, whatever the order in which it is summed up.
+#[test]
+fn hosts_receive_messages_as_they_come() {
+    let machine = Machine::preset("hx2mesh-small").unwrap();
+    for overhead in ["0", "4", "16"] {
+        let machine = machine.with_value("host_overhead_ns", overhead).unwrap();
+        for chunks in [1, 4, 16] {
+            let [predicted, simulated] = [None, Some("packets")].map(|model| {
+                let part = Part::Shape(Shape::rect(4, 4));
+                let asked = Asked { model, ..Asked::new(Kind::Reduce, &machine, part, 2048) };
+                let params = Params::new().with("depth", 2).with("chunks", chunks);
+                plan_of(Problem::new(&asked).unwrap(), Some("forest"), &params).unwrap().best().time.seconds
+            });
+            assert!((predicted / simulated - 1.0).abs() < 0.01, "{overhead} {chunks}: {predicted} {simulated}");
+        }
+    }
+}
