@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import unisono as un
+from unisono import tasks
 from unisono._core import Discovery, Mapper
 
 from .conftest import call, json_of
@@ -175,3 +176,73 @@ def test_ranks_that_differ_are_seen() -> None:
     differing = [first + k for k, (a, b) in enumerate(zip(zero, one, strict=True)) if a != b]
     assert differing == [2]
     assert ranks[1].submission(2) == "task 'other'"
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_rows_that_are_written_by_columns_are_gathered(tmp_path: Path, whole: bool) -> None:
+    """Step t reads row t - 1, or all before t as RSim does, and writes columns of row t: one collective a row."""
+    steps, columns = 5, 12
+    made = [
+        task(
+            f"step {t}",
+            [columns],
+            (
+                "R",
+                "read",
+                {"kind": "fixed", "offset": [0, 0], "extent": [t, columns]}
+                if whole
+                else {"kind": "row", "index": t - 1},
+            ),
+            ("R", "write", {"kind": "row_chunk", "index": t}),
+        )
+        for t in range(1, steps)
+    ]
+    path = tmp_path / "rsim.json"
+    path.write_text(json.dumps(program(made, R=[steps, columns])))
+    for nodes in (2, 3, 4, 12):
+        found = json_of("discover", str(path), "--nodes", str(nodes))
+        # Every rank gets what the others wrote of rows 1 to 3, and no row twice.
+        assert found["messages"]["collective"] == steps - 2
+        assert found["messages"]["collective_bytes"] == (steps - 2) * columns * 8 * (nodes - 1)
+        assert found["messages"]["p2p"] == 0
+        if not whole:
+            assert [forward["collective"] for forward in found["forwards"]] == ["allgather"] * (steps - 2)
+            regions = [forward["region"] for forward in found["forwards"]]
+            assert regions == [[[[t, 0], [t + 1, columns]]] for t in range(1, steps - 1)]
+    discovery = Discovery(2)
+    table, line = discovery.buffer("R", (5, columns)), discovery.buffer("L", 8)
+    with pytest.raises(un.InputError, match="row_chunk names row 5; the buffer has 0 to 4"):
+        discovery.task("t", columns, [(table, "write", Mapper("row_chunk", index=5))])
+    with pytest.raises(un.InputError, match="row_chunk maps to columns; the buffer has 1 dimension"):
+        discovery.task("t", 8, [(line, "write", Mapper("row_chunk", index=1))])
+
+
+@pytest.mark.parametrize("more", [{"granularity": 2}, {"op": "max"}, {"op": "sum", "granularity": [2, 1]}])
+def test_granularity_is_one_number_and_operators_are_accepted(tmp_path: Path, more: dict[str, Any]) -> None:
+    path = tmp_path / "program.json"
+
+    def parts(granularity: object) -> Any:
+        step = task("step", [6, 4], ("A", "read_write", "one_to_one"))
+        gather = task("all", [6, 4], ("A", "read", "all"))
+        first = {**step, **more} if granularity is None else {**step, "granularity": granularity}
+        path.write_text(json.dumps(program([first, gather], A=[6, 4])))
+        return json_of("discover", str(path), "--nodes", "4")
+
+    assert parts(None)["forwards"] == parts(more.get("granularity", 1))["forwards"] == parts([2, 1])["forwards"]
+    path.write_text(json.dumps(program([{**task("t", [4]), "op": "xor"}])))
+    ran = call("discover", str(path), "--nodes", "2")
+    assert ran.code == 2
+    assert "expected one of `sum`, `prod`, `min`, `max`" in ran.err
+
+
+def test_programs_of_row_chunks_run() -> None:
+    def step(before: Any, row: Any) -> None:
+        row[0] = before[0] + 1
+
+    code = tasks.Program()
+    rows = code.zeros((4, 6), name="R")
+    for t in range(1, 4):
+        code.task(step, range=6, reads=[rows[tasks.row_chunk(t - 1)]], writes=[rows[tasks.row_chunk(t)]])
+    assert "0 collectives" in str(code.explain(nodes=3))
+    code.run()
+    assert code.fetch(rows).tolist() == [[t] * 6 for t in range(4)]

@@ -145,15 +145,25 @@ INPUTS: Mapping[str, tuple[tuple[str, ...], set[str]]] = {
     "list workloads": (("workload",), {"--from"}),
     "a workload": (
         ("workload", "dlrm", "--machine", "hx2mesh-small"),
-        {"--from", "--level", "--no-overlap", "--plot", *_OF_VGG},
+        {"--fail", "--from", "--level", "--no-overlap", "--plot", *_OF_VGG},
     ),
     "a program": (
         ("workload", "--from", "small.hlo", "--machine", "hx2mesh-small"),
-        {"--level", "--nodes", "--no-overlap", "--strict", "--tflops", "--memory-gb-per-second", "--what-if", "--plot"},
+        {
+            "--fail",
+            "--level",
+            "--nodes",
+            "--no-overlap",
+            "--strict",
+            "--tflops",
+            "--memory-gb-per-second",
+            "--what-if",
+            "--plot",
+        },
     ),
     "a program of tasks": (
         ("workload", "--from", "program.json", "--ranks", "2", "--machine", "hx2mesh-small", *_RATES),
-        {"--level", "--nodes", "--no-overlap", "--strict", "--what-if", "--plot"},
+        {"--fail", "--level", "--nodes", "--no-overlap", "--strict", "--what-if", "--plot"},
     ),
     "list machines": (("machines",), set()),
     "discover": (("discover", "program.json", "--nodes", "2"), {"--machine", "--rules", "--graph"}),

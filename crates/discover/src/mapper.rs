@@ -79,6 +79,8 @@ pub enum Mapper {
     Transposed([usize; 3]),
     /// One row of the buffer, with all columns.
     Row(i64),
+    /// One row of the buffer, at the columns of the chunk: dimension d of the buffer follows dimension d - 1 of the range.
+    RowChunk(i64),
     /// The same box, moved.
     Shift(Point),
     /// A buffer of one dimension over one dimension of the range.
@@ -113,6 +115,7 @@ impl Mapper {
             Self::Neighborhood(_) => "neighborhood",
             Self::Transposed(_) => "transposed",
             Self::Row(_) => "row",
+            Self::RowChunk(_) => "row_chunk",
             Self::Shift(_) => "shift",
             Self::Project(_) => "project",
             Self::EvenSplit(_) => "even_split",
@@ -189,11 +192,21 @@ impl Mapper {
                 }
                 std::array::from_fn(|d| if d < dims { follow(perm[d]) } else { whole(d) })
             }
-            Self::Row(index) => {
+            Self::Row(index) | Self::RowChunk(index) => {
+                let (name, of_chunk) = (self.name(), matches!(self, Self::RowChunk(_)));
                 if !(0..buffer.max[0]).contains(index) {
-                    return Err(format!("mapper row names row {index}; the buffer has 0 to {}", buffer.max[0] - 1));
+                    return Err(format!("mapper {name} names row {index}; the buffer has 0 to {}", buffer.max[0] - 1));
                 }
-                std::array::from_fn(|d| if d == 0 { DimRule::Const { low: *index, high: index + 1 } } else { all[d] })
+                if of_chunk && dims < 2 {
+                    return Err(
+                        "mapper row_chunk maps to columns; the buffer has 1 dimension, accepted are 2 and 3".to_owned()
+                    );
+                }
+                std::array::from_fn(|d| match d {
+                    0 => DimRule::Const { low: *index, high: index + 1 },
+                    _ if of_chunk && d < dims && d <= range => follow(d - 1),
+                    _ => all[d],
+                })
             }
             Self::Shift(offset) => {
                 same_dims(1)?;
@@ -260,7 +273,7 @@ impl Mapper {
             Self::Slice(d) | Self::Project(d) => vec![*d as i64],
             Self::Neighborhood(p) | Self::Shift(p) => p.to_vec(),
             Self::Transposed(perm) => perm.iter().map(|&d| d as i64).collect(),
-            Self::Row(k) | Self::EvenSplit(k) => vec![*k],
+            Self::Row(k) | Self::RowChunk(k) | Self::EvenSplit(k) => vec![*k],
             Self::User(_) => Vec::new(),
         };
         let letters = self.name().bytes().fold(0xd15c, |h, b| mix(h ^ u64::from(b)).wrapping_add(1));

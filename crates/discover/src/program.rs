@@ -66,6 +66,9 @@ pub struct TaskJson {
     pub split: SplitJson,
     #[serde(default)]
     pub accesses: Vec<AccessJson>,
+    /// The operator of its reductions; discovery does not read it.
+    #[serde(default)]
+    pub op: ReductionJson,
     /// Arithmetic operations for a point of the range; discovery does not read them.
     #[serde(default)]
     pub operations: Option<f64>,
@@ -78,6 +81,17 @@ pub enum SplitJson {
     OneD,
     #[serde(rename = "2d")]
     TwoD,
+}
+
+/// The operators of tasks' reductions.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReductionJson {
+    #[default]
+    Sum,
+    Prod,
+    Min,
+    Max,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -98,6 +112,7 @@ pub enum MapperJson {
     Neighborhood { halo: Numbers },
     Transposed { perm: Numbers },
     Row { index: i64 },
+    RowChunk { index: i64 },
     Shift { offset: Numbers },
     Project { kernel_dim: usize },
     EvenSplit { granularity: Option<i64> },
@@ -161,7 +176,9 @@ impl TaskJson {
             let mut full = [missing; 3];
             if let Some(given) = given {
                 let list = given.list();
-                if list.len() != range.len() {
+                // One number is of the first dimension, which every split cuts.
+                let is_first = what == "granularity" && matches!(given, Numbers::One(_));
+                if list.len() != range.len() && !is_first {
                     let (have, want) = (list.len(), range.len());
                     return Err(DiscoverError::Input(format!(
                         "task '{name}': {what} has {have} dimensions; the range has {want}"
@@ -217,6 +234,7 @@ impl MapperJson {
                 Mapper::Transposed(perm.map(narrow))
             }
             Self::Row { index } => Mapper::Row(*index),
+            Self::RowChunk { index } => Mapper::RowChunk(*index),
             Self::Shift { offset } => Mapper::Shift(point("shift: offset", offset, 0)?),
             Self::Project { kernel_dim } => Mapper::Project(*kernel_dim),
             Self::EvenSplit { granularity } => Mapper::EvenSplit(granularity.unwrap_or(1)),

@@ -33,14 +33,14 @@ impl Mapper {
             "slice" => &["dim"],
             "neighborhood" => &["halo"],
             "transposed" => &["perm"],
-            "row" => &["index"],
+            "row" | "row_chunk" => &["index"],
             "shift" => &["offset"],
             "project" => &["kernel_dim"],
             "even_split" => &["granularity"],
             other => {
                 return Err(input(format!(
-                    "mapper is '{other}'; accepted are one_to_one, all, fixed, slice, neighborhood, transposed, row, shift, \
-                     project, even_split"
+                    "mapper is '{other}'; accepted are one_to_one, all, fixed, slice, neighborhood, transposed, row, \
+                     row_chunk, shift, project, even_split"
                 )));
             }
         };
@@ -72,6 +72,7 @@ impl Mapper {
                 Description::Transposed(perm.map(|d| narrow(d)))
             }
             "row" => Description::Row(i64::from(index("index", &param("index")?)?)),
+            "row_chunk" => Description::RowChunk(i64::from(index("index", &param("index")?)?)),
             "shift" => Description::Shift(at("offset", 0)?),
             "project" => Description::Project(number("kernel_dim")?),
             _ => Description::EvenSplit(number("granularity")? as i64),

@@ -108,7 +108,7 @@ SUBSET = (Unused(("shapes",), "names parts of a machine, and --subset names one 
 #: The list of all inputs that the command knows.
 LIST = (
     Unused(
-        ("machine", "shape", "level", "no_overlap", "nodes", "minibatch", "algorithm", "plot", *_OF_PROGRAMS),
+        ("machine", "shape", "level", "no_overlap", "fail", "nodes", "minibatch", "algorithm", "plot", *_OF_PROGRAMS),
         "is about one of the list; name it",
     ),
 )

@@ -9,7 +9,7 @@ from unisono import InputError, training
 from unisono.base.files import write
 from unisono.base.pictures import form_of
 from unisono.base.reports import WorkloadReport
-from unisono.cli._options import json_option, level_options, limit_options, rate_options
+from unisono.cli._options import fail_option, json_option, level_options, limit_options, rate_options
 from unisono.cli._output import number, params_text, print_fields, print_json, print_lines, print_table, working
 from unisono.cli._pictures import check_picture
 from unisono.cli._programs import parse_changes, print_step
@@ -30,6 +30,7 @@ _BY = {"model": "by the model", "flow": "by flows", "packet": "packet by packet"
     "--machine", type=MACHINE, metavar="NAME|FILE", help="A network: a preset (see 'unisono machines') or a TOML file."
 )
 @level_options
+@fail_option
 @click.option("--nodes", type=int, metavar="N", help="Nodes of a machine whose switches reduce, or boxes of a network.")
 @click.option(
     "--minibatch",
@@ -66,6 +67,7 @@ def workload(
     machine: str | None,
     level: str,
     no_overlap: bool,
+    fail: tuple[str, ...],
     nodes: int | None,
     minibatch: int | None,
     algorithm: str | None,
@@ -96,7 +98,7 @@ def workload(
             graph, notes = _recorded(source, words, ranks, rounds, strict=strict) if is_script else (source, [])
             program = unisono.step(
                 graph,
-                unisono.machine(machine, nodes=nodes),
+                unisono.machine(machine, nodes=nodes, failed=fail),
                 overlap=not no_overlap,
                 strict=strict,
                 ranks=None if is_script else ranks,
@@ -132,7 +134,7 @@ def workload(
     if name in [preset["name"] for preset in training.PRESETS]:
         if level != "model" or plot is not None:
             raise click.UsageError(f"{name} runs on switches that reduce: --level packet and --plot are for networks")
-        where = unisono.machine(machine, nodes=nodes)
+        where = unisono.machine(machine, nodes=nodes, failed=fail)
         report = unisono.workload(name, where, overlap=not no_overlap, minibatch=minibatch, algorithm=algorithm)
         how = "" if report["overlap"] else ", without overlap"
         trained = f"{report['minibatch']} images a node, gradients by {report['algorithm']}{how}"
@@ -142,7 +144,8 @@ def workload(
         raise click.UsageError("--nodes, --minibatch and --algorithm are for vgg16 on switches that reduce")
     check_picture(plot)
     with working(f"running {name}"):
-        report = unisono.workload(name, machine, level=level, overlap=not no_overlap)
+        network = unisono.machine(machine, failed=fail)
+        report = unisono.workload(name, network, level=level, overlap=not no_overlap)
     _draw(report, plot)
     _report(report, f"{report['accelerators']} accelerators of {report['machine']}, by {level}", plot, as_json)
 

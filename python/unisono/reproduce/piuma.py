@@ -91,6 +91,7 @@ def run(nodes: int, elements: int, name: str = "piuma", embeddings: int = 1) -> 
     return ran
 
 
+@cache
 def host(nodes: int, elements: int, algorithm: str) -> float:
     """An allreduce on the cores, nanoseconds by its model."""
     plan = un.plan("allreduce", machine(nodes), elements=elements, algorithm=algorithm)

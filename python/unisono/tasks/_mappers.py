@@ -40,6 +40,11 @@ def row(index: int) -> Mapper:
     return Mapper("row", index=index)
 
 
+def row_chunk(index: int) -> Mapper:
+    """One row, at the columns of the part: dimension d of the array follows dimension d - 1 of the range."""
+    return Mapper("row_chunk", index=index)
+
+
 def shift(*offset: int) -> Mapper:
     """The same indices, moved."""
     return Mapper("shift", offset=offset)

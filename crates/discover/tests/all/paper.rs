@@ -106,6 +106,7 @@ fn dependence(mapper: &Mapper, dims: usize) -> Vec<Option<(usize, bool)>> {
             Mapper::OneToOne => Some((d, true)),
             Mapper::Slice(k) => (*k != d).then_some((d, true)),
             Mapper::Transposed(perm) => Some((perm[d], true)),
+            Mapper::RowChunk(_) => d.checked_sub(1).map(|by| (by, true)),
             Mapper::Neighborhood(halo) => Some((d, halo[d] == 0)),
             Mapper::Shift(by) => Some((d, by[d] == 0)),
             _ => None,

@@ -85,6 +85,7 @@ pub fn random(seed: u64, reductions: bool) -> Random {
             8 => Mapper::All,
             9 => Mapper::Neighborhood(halo),
             10 => Mapper::Row(dice.below(shape[0])),
+            11 if two => Mapper::RowChunk(dice.below(shape[0])),
             _ => Mapper::All,
         }
     };
@@ -166,7 +167,8 @@ pub fn touched(mapper: &Mapper, chunk: &Box3, buffer: &Box3, dims: usize) -> Box
             Mapper::Slice(_) => {}
             Mapper::Neighborhood(h) => (min[d], max[d]) = (chunk.min[d] - h[d], chunk.max[d] + h[d]),
             Mapper::Transposed(p) => (min[d], max[d]) = (chunk.min[p[d]], chunk.max[p[d]]),
-            Mapper::Row(k) if d == 0 => (min[d], max[d]) = (*k, k + 1),
+            Mapper::Row(k) | Mapper::RowChunk(k) if d == 0 => (min[d], max[d]) = (*k, k + 1),
+            Mapper::RowChunk(_) => (min[d], max[d]) = (chunk.min[d - 1], chunk.max[d - 1]),
             Mapper::Row(_) => (min[d], max[d]) = (0, buffer.max[d]),
             Mapper::Shift(s) => (min[d], max[d]) = (chunk.min[d] + s[d], chunk.max[d] + s[d]),
             other => unreachable!("{other:?} is not drawn"),

@@ -1,0 +1,115 @@
+"""Workloads and packets on networks of every family with failed links and accelerators."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import unisono as un
+
+from .conftest import call
+
+#: Two messages at a time among eight ranks: rank r and r ^ 1 send each other 1 MiB.
+WORKLOAD = """
+name = "pairs"
+[[dimensions]]
+name = "all"
+size = 8
+shape = [2, 4]
+[[steps]]
+name = "only"
+compute_us = 1
+[[steps.communication]]
+collective = "exchange"
+elements = 262144
+partners = [1]
+"""
+#: Networks of each family with sixteen accelerators or eight, and a cable of each.
+FAMILIES: dict[str, tuple[dict[str, Any], str]] = {
+    "boxes": (
+        {"boxes": 4, "accelerators": 4, "inside": "0 4\n1 4\n2 4\n3 4\n0 1", "uplinks": "4 0\n4 1"},
+        "0-1",
+    ),
+    "dragonfly": ({"p": 2, "a": 4, "h": 2, "g": 4}, "32-33"),
+    "fattree": ({"accelerators": 16, "levels": 2, "down": 4, "up": 4}, "16-20:1"),
+    "graph": (
+        {"accelerators": 16, "edges": "\n".join(f"{n} {(n + k) % 16}" for n in range(16) for k in (1, 5))},
+        "0-1",
+    ),
+    "hxmesh": ({"board": [2, 2], "boards": [2, 2]}, "0-1"),
+    "hypercube": ({"dimensions": 4}, "0-1"),
+    "hyperx": ({"dims": [4, 4]}, "16-17"),
+    "mesh": ({"dims": [4, 4]}, "0-1"),
+    "torus": ({"dims": [4, 4]}, "0-1"),
+}
+
+
+def network(family: str) -> un.Machine:
+    timing = {"link_gbps": 400, "link_latency_ns": 40, "input_latency_ns": 20, "output_latency_ns": 20}
+    buffers = {"planes": 1, "packet_bytes": 8192, "buffer_bytes": 1 << 24}
+    topology = {"name": family, **FAMILIES[family][0]}
+    return un.machine({"name": "small", "kind": "network", "topology": topology, **timing, **buffers})
+
+
+@pytest.fixture
+def workload(tmp_path: Path) -> Path:
+    path = tmp_path / "pairs.toml"
+    path.write_text(WORKLOAD)
+    return path
+
+
+def test_every_family_is_here() -> None:
+    with pytest.raises(un.InputError) as refused:
+        un.machine({**network("torus").describe(), "topology": {"name": "none"}})
+    assert str(refused.value).split("accepted are ")[1].split(", ") == sorted(FAMILIES)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_failed_link_costs_time(family: str, workload: Path) -> None:
+    whole, cable = network(family), FAMILIES[family][1]
+    broken = un.machine(whole, failed=[cable])
+    for level in ("model", "flow", "packet"):
+        before, after = (un.workload(workload, machine, level=level) for machine in (whole, broken))
+        assert after["accelerators"] == before["accelerators"] == 8
+        assert after["compute_seconds"] == before["compute_seconds"]
+        # 1 MiB over one link of 400 Gb/s takes 21 us, and no way is shorter than before.
+        assert after["seconds"] >= before["seconds"] * 0.999 > 20e-6, level
+    # Where all pairs are neighbors by one cable, the one that lost its own ends last.
+    if family in {"hxmesh", "hypercube", "mesh", "torus"}:
+        assert un.workload(workload, broken, level="packet")["seconds"] > before["seconds"]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_ranks_run_on_the_accelerators_that_are_left(family: str, workload: Path) -> None:
+    whole = network(family)
+    accelerators = (whole.topology or {})["accelerators"]
+    few = un.machine(whole, failed=list(range(8, accelerators)))
+    by_packet = un.workload(workload, few, level="packet")
+    assert by_packet["accelerators"] == 8
+    assert by_packet["seconds"] == pytest.approx(un.workload(workload, few, level="flow")["seconds"], rel=0.25)
+    with pytest.raises(un.InputError, match="8 accelerators"):
+        un.workload(workload, un.machine(few, failed=[7]))
+
+
+def test_a_ring_without_a_link_sends_the_long_way(workload: Path, tmp_path: Path) -> None:
+    """0 and 1 send each other 1 MiB over seven links, three of which also carry 1 MiB of other pairs."""
+    file = tmp_path / "ring.toml"
+    file.write_text(
+        'name = "ring"\nkind = "network"\nplanes = 1\nlink_gbps = 400\nlink_latency_ns = 0\ninput_latency_ns = 0\n'
+        'output_latency_ns = 0\npacket_bytes = 8192\nbuffer_bytes = 16777216\n[topology]\nname = "torus"\ndims = [8]\n'
+    )
+    workload.write_text(WORKLOAD.replace("shape = [2, 4]\n", ""))
+    times = []
+    for fail in ([], ["--fail", "0-1"]):
+        ran = call("workload", str(workload), "--machine", str(file), "--level", "packet", "--json", *fail)
+        assert ran.code == 0, ran.err
+        times.append(ran.json["seconds"] - 1e-6)
+    message = (1 << 20) * 8 / 400e9
+    assert times[0] == pytest.approx(message, rel=0.01)
+    assert times[1] == pytest.approx(2 * message, rel=0.05)
+
+
+@pytest.mark.parametrize("machine", ["piuma", "wse2"])
+def test_links_fail_on_networks_alone(machine: str, workload: Path) -> None:
+    ran = call("workload", str(workload), "--machine", machine, "--fail", "0-1")
+    assert ran.code == 2
+    assert "links and nodes fail on machines of kind network" in ran.err
