@@ -38,6 +38,10 @@
 mod events;
 pub mod flow;
 mod hosts;
+mod interfaces;
+mod links;
+mod messages;
+mod packet;
 mod packets;
 mod waiting;
 
