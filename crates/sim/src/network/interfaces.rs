@@ -8,7 +8,7 @@ use super::{
     packet::{MOST_WAYS, Packet},
     packets::Packets,
 };
-use crate::endpoint::engine::Carried;
+use crate::endpoint::carrier::Carried;
 
 /// The interface of an accelerator, or of a link that leaves one or a switch that computes.
 pub(super) struct Interface {

@@ -4,7 +4,7 @@ use unisono_base::narrow;
 use unisono_machine::network::{Hop, Link};
 
 use super::{messages::Sending, packet::Packet, packets::Packets, waiting::Ring};
-use crate::endpoint::engine::Carried;
+use crate::endpoint::carrier::Carried;
 
 /// A link as the simulator looks at it, with what it does.
 pub(super) struct Wire {

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::endpoint::{
     STUCK_KEPT,
-    engine::{Carried, Carrier},
+    carrier::{Carried, Carrier},
 };
 
 /// Bytes of the tables, for estimates; a message has an event too.
