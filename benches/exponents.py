@@ -6,7 +6,6 @@ over instructions, both as logarithms, through the last four doublings. Seconds 
 
 import argparse
 import gc
-import itertools
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,8 +19,8 @@ POINTS = 5
 LEAST_SECONDS = 0.004
 #: Exponents above this are marked.
 LINEAR = 1.2
-#: The ranks at which algorithms with few instructions end.
-MOST_RANKS = 1 << 14
+#: Doublings; algorithms with few instructions end at the last.
+RANKS = [16 << doubling for doubling in range(10)]
 
 
 @dataclass
@@ -47,8 +46,8 @@ def measured(collective: str, algorithm: str, machine: str, ranks: int, size: st
     """Plans, proves and simulates; a simulation lowers the schedule, and its own proof is not counted."""
 
     def planned() -> un.Plan:
-        data = {} if collective == "barrier" else {"bytes": size}
-        return un.plan(collective, machine, shape=ranks, algorithm=algorithm, **data)
+        data = None if collective == "barrier" else size
+        return un.plan(collective, machine, shape=ranks, algorithm=algorithm, bytes=data)
 
     plan = seconds(planned)
     schedule = planned().schedule
@@ -59,14 +58,11 @@ def measured(collective: str, algorithm: str, machine: str, ranks: int, size: st
 
 def points(collective: str, algorithm: str, machine: str, size: str, most: int) -> Iterator[Point]:
     """Doublings of the ranks while the next schedule, of up to four times the instructions, has no more than `most`."""
-    for ranks in (16 << doubling for doubling in itertools.count()):
+    for ranks in RANKS:
         try:
             point = measured(collective, algorithm, machine, ranks, size)
         except un.UnsupportedError:
             continue
-        finally:
-            if ranks >= MOST_RANKS:
-                return
         yield point
         if 4 * point.instructions > most:
             return
@@ -89,7 +85,7 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=1 << 17, help="instructions of the largest schedules")
     parser.add_argument("--algorithm", help="this one only")
     options = parser.parse_args()
-    print("collective, algorithm: ranks, instructions, CPU s of plan, verify, simulate at the last; exponents of the three")
+    print("collective, algorithm: ranks, instructions, CPU s of plan, verify, simulate at the last; their exponents")
     above = 0
     un.plan("broadcast", options.machine, shape=16, bytes=options.bytes)  # Reads the machine before the first point.
     for entry in un.algorithms():
