@@ -83,6 +83,11 @@ pub fn traffic_packets(
 
 /// Refuses traffic that is over a limit, with its size: before its task graph is made, which is most of its memory.
 fn admit(pattern: &str, accelerators: u32, bytes: u64, messages: u32, interconnect: &Interconnect) -> PyResult<()> {
+    let of_message = bytes.div_ceil(u64::from(interconnect.planes.max(1)));
+    if of_message.div_ceil(u64::from(interconnect.timing.packet_bytes)) > u64::from(u32::MAX) {
+        // The simulator cannot number the packets of such a message, and says so.
+        return Ok(());
+    }
     let others = u64::from(accelerators.saturating_sub(1));
     let each = if pattern == "alltoall" { others } else { u64::from(messages) };
     let estimate = TrafficEstimate::new(u64::from(accelerators).saturating_mul(each), bytes, interconnect);
