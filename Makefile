@@ -68,6 +68,8 @@ bench: build ## speed of the library and of the command line
 	@$(BIN)/python benches/networks.py
 	$(say) "steps of programs on 16,384 accelerators"
 	@$(BIN)/python benches/programs.py
+	$(say) "exponents of planning, proving and simulating among ranks"
+	@$(BIN)/python benches/exponents.py
 
 # Counters of the coverage, which the stable compiler makes; they are for the program only, so a triple keeps them out of what
 # is compiled for the build itself. The objects have a folder of their own.

@@ -157,6 +157,17 @@ def test_a_sweep_is_drawn(mesh: str, tmp_path: Path) -> None:
     assert picture.read_bytes() == first
 
 
+def test_traffic_that_does_not_fit_is_refused_with_its_size() -> None:
+    """268,419,072 messages of 32 packets; refused before the tables of its tasks are made."""
+    ran = call("traffic", "alltoall", "--machine", "hx2mesh-large", "--bytes", "1MiB", "--level", "packet")
+    assert ran.code == 2
+    assert "alltoall of 1048576 bytes on 16384 accelerators is 8.6e9 packets a plane, about " in ran.err
+    assert " packet-hops, " in ran.err
+    assert " GB of memory and " in ran.err
+    assert " h of one core" in ran.err
+    assert "--level flow" in ran.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -9,7 +9,7 @@ use unisono_cost::endpoint::TICKS_PER_NS;
 use unisono_lower::tasks::{TaskError, TaskGraph, pattern};
 use unisono_machine::network::Network;
 use unisono_plan::Run;
-use unisono_sim::network::{self, Interconnect, Options};
+use unisono_sim::network::{self, Interconnect, Options, TrafficEstimate};
 
 use crate::{
     endpoint::{options, task_graph},
@@ -46,7 +46,14 @@ pub fn simulate_network_goal(
     let network = whole_network(machine, "the ranks of a GOAL program are")?;
     let graph = task_graph(py, path, program)?;
     let hosts = options(start_ns, noise, seed, trace_ranks, TICKS_PER_NS)?;
-    simulated(py, network, &graph, &Options { hosts, ps_per_calc: rounded(TICKS_PER_NS), ..Options::default() })
+    let interconnect = detached(py, || Interconnect::new(network))?.map_err(input)?;
+    simulated(
+        py,
+        network,
+        &interconnect,
+        &graph,
+        &Options { hosts, ps_per_calc: rounded(TICKS_PER_NS), ..Options::default() },
+    )
 }
 
 /// Runs traffic among all accelerators packet by packet: `alltoall` with `bytes` for each pair, or `permutation` with
@@ -61,7 +68,9 @@ pub fn traffic_packets(
     seed: u64,
 ) -> PyResult<Simulation> {
     let network = whole_network(machine, &format!("{pattern} runs"))?;
-    let accelerators = detached(py, || network.topology(&network.name))?.map_err(input)?.accelerators();
+    let interconnect = detached(py, || Interconnect::new(network))?.map_err(input)?;
+    let accelerators = interconnect.plane.accelerators();
+    admit(pattern, accelerators, bytes, messages, &interconnect)?;
     let graph: Result<TaskGraph, TaskError> = detached(py, || match pattern {
         "alltoall" => Ok(pattern::linear_alltoall(accelerators, bytes)),
         "permutation" => Ok(pattern::permutation(accelerators, bytes, messages, seed)),
@@ -69,7 +78,22 @@ pub fn traffic_packets(
     })??;
     let mut options = Options::default();
     options.hosts.seed = seed;
-    simulated(py, network, &graph.map_err(input)?, &options)
+    simulated(py, network, &interconnect, &graph.map_err(input)?, &options)
+}
+
+/// Refuses traffic that is over a limit, with its size: before its task graph is made, which is most of its memory.
+fn admit(pattern: &str, accelerators: u32, bytes: u64, messages: u32, interconnect: &Interconnect) -> PyResult<()> {
+    let of_message = bytes.div_ceil(u64::from(interconnect.planes.max(1)));
+    if of_message.div_ceil(u64::from(interconnect.timing.packet_bytes)) > u64::from(u32::MAX) {
+        // The simulator cannot number the packets of such a message, and says so.
+        return Ok(());
+    }
+    let others = u64::from(accelerators.saturating_sub(1));
+    let each = if pattern == "alltoall" { others } else { u64::from(messages) };
+    let estimate = TrafficEstimate::new(u64::from(accelerators).saturating_mul(each), bytes, interconnect);
+    let size =
+        || format!("{pattern} of {bytes} bytes on {accelerators} accelerators is {estimate}; --level flow is quicker");
+    estimate.check().map_err(|over| input(format!("{}; {over}", size())))
 }
 
 /// The same by flows: nanoseconds, when each accelerator (or an even sample) has all, bytes over the busiest link of a
@@ -99,9 +123,14 @@ pub fn traffic_flows<'py>(
     Ok((fluid.makespan_ps / TICKS_PER_NS, finish, fluid.busiest_bytes, begin.elapsed().as_secs_f64()))
 }
 
-fn simulated(py: Python<'_>, network: &Network, graph: &TaskGraph, options: &Options) -> PyResult<Simulation> {
+fn simulated(
+    py: Python<'_>,
+    network: &Network,
+    interconnect: &Interconnect,
+    graph: &TaskGraph,
+    options: &Options,
+) -> PyResult<Simulation> {
     let begin = Instant::now();
-    let interconnect = detached(py, || Interconnect::new(network))?.map_err(input)?;
-    let run = detached(py, || network::run(graph, &interconnect, options))?.map_err(|e| failed(py, e.into()))?;
+    let run = detached(py, || network::run(graph, interconnect, options))?.map_err(|e| failed(py, e.into()))?;
     Ok(Simulation(Run::on_network(run, TICKS_PER_NS, network.planes, begin.elapsed().as_secs_f64())))
 }

@@ -19,6 +19,7 @@ const CASES: &[Workload] = &[
     ("alltoall-hx2mesh-1Mi", "hx2mesh-small", pattern::linear_alltoall, MI),
     ("alltoall-hx4mesh-1Mi", "hx4mesh-small", pattern::linear_alltoall, MI),
     ("alltoall-torus-64Ki", "torus2d-small", pattern::linear_alltoall, 64 * KI),
+    ("alltoall-hyperx-64Ki", "hyperx2d-small", pattern::linear_alltoall, 64 * KI),
     ("permutation-hx2mesh-2x32Mi", "hx2mesh-small", two_permutations, 32 * MI),
     ("permutation-torus-2x32Mi", "torus2d-small", two_permutations, 32 * MI),
 ];

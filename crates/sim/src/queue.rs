@@ -77,6 +77,12 @@ impl<S: Copy + Ord> Queue<S> {
         self.front.get(self.used).copied().into_iter().chain(beside).min()
     }
 
+    /// Events that are next, of the present time; those beside the queue may come between.
+    #[inline]
+    pub fn present(&self) -> &[Event<S>] {
+        &self.front[self.used..]
+    }
+
     #[inline]
     fn fill_front(&mut self) {
         if self.used == self.front.len() {

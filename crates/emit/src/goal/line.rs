@@ -3,6 +3,9 @@
 /// What a line lacks: shown after what was found.
 pub(super) type Wrong = String;
 
+/// Numbers of so many digits fit in 64 bits.
+const MOST_DIGITS: usize = 19;
+
 pub(super) struct Line<'a> {
     rest: &'a [u8],
 }
@@ -75,12 +78,15 @@ impl<'a> Line<'a> {
     pub fn number(&mut self, what: &str, most: u64) -> Result<u64, Wrong> {
         self.skip_blanks();
         let start = self.rest;
-        let mut value = Some(0u64);
-        while let [digit @ b'0'..=b'9', rest @ ..] = self.rest {
-            value = value.and_then(|v| v.checked_mul(10)?.checked_add(u64::from(digit - b'0')));
-            self.rest = rest;
-        }
-        let digits = start.len() - self.rest.len();
+        let digits = start.iter().position(|b| !b.is_ascii_digit()).unwrap_or(start.len());
+        self.rest = &start[digits..];
+        let add = |value: u64, digit: &u8| value.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
+        let value = if digits <= MOST_DIGITS {
+            Some(start[..digits].iter().fold(0, add))
+        } else {
+            let checked = |value: u64, digit: &u8| value.checked_mul(10)?.checked_add(u64::from(digit - b'0'));
+            start[..digits].iter().try_fold(0, checked)
+        };
         match value.filter(|v| *v <= most) {
             Some(value) if digits > 0 => Ok(value),
             None => Err(format!("{what} is {}; at most {most} fits", shown(&start[..digits]))),

@@ -25,7 +25,14 @@ use super::{
 
 /// No line of GOAL needs more.
 const LONGEST_LINE: u64 = 1 << 16;
-const KEYWORDS: [&[u8]; 7] = [b"send", b"recv", b"calc", b"rank", b"num_ranks", b"requires", b"irequires"];
+
+fn is_operation(word: &[u8]) -> bool {
+    matches!(word, b"send" | b"recv" | b"calc")
+}
+
+fn is_keyword(word: &[u8]) -> bool {
+    is_operation(word) || matches!(word, b"rank" | b"num_ranks" | b"requires" | b"irequires")
+}
 
 /// The task graph of a GOAL text; its calcs count nanoseconds. `origin` is named in errors.
 ///
@@ -142,20 +149,20 @@ impl Reader {
     fn statement(&mut self, mut line: Line, ranks: u32) -> Result<(), Wrong> {
         let word = line.word();
         line.skip_blanks();
-        if KEYWORDS[..3].contains(&word) && !line.take(":") {
+        if is_operation(word) && !line.take(":") {
             self.operation(word, line, ranks)?;
             return Ok(());
         }
         if word.is_empty() {
             return Err(line.wrong("an operation, a label or '}'"));
         }
-        if KEYWORDS.contains(&word) {
+        if is_keyword(word) {
             return Err(format!("'{}' is a keyword and no label", shown(word)));
         }
         if line.take(":") {
             line.skip_blanks();
             let operation = line.word();
-            if !KEYWORDS[..3].contains(&operation) {
+            if !is_operation(operation) {
                 return Err(format!("found '{}' where send, recv or calc is expected", shown(operation)));
             }
             let task = self.operation(operation, line, ranks)?;

@@ -149,6 +149,14 @@ impl TaskGraph {
         Task { kind, peer, tag, amount, cpu, nic }
     }
 
+    /// Reads where [`TaskGraph::task`] and [`TaskGraph::waiting`] will read, so that the cache has it by then. The value depends on
+    /// all that was read, and means nothing.
+    #[inline]
+    pub fn read_ahead(&self, id: TaskId) -> u32 {
+        let first = self.edge_rows[id.index()];
+        self.rows[id.index()].peer ^ self.edges.get(first as usize).map_or(0, |edge| edge.0)
+    }
+
     /// The tasks of a rank, by id.
     pub fn tasks(&self, rank: u32) -> Range<u32> {
         self.rank_rows[rank as usize]..self.rank_rows[rank as usize + 1]

@@ -73,6 +73,12 @@ impl Matching {
         !self.indexed.is_empty() && self.indexed[rank as usize][side as usize]
     }
 
+    /// The task that waits first at a rank; the first of all tasks if none waits.
+    #[inline]
+    pub fn first(&self, rank: u32, side: Side) -> u32 {
+        self.lists[rank as usize][side as usize].head.saturating_sub(1)
+    }
+
     /// `task` waits from now on.
     pub fn append(&mut self, links: &mut [Link], rank: u32, side: Side, task: u32, envelope: Envelope) {
         links[task as usize].next = 0;

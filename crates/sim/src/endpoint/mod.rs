@@ -27,10 +27,15 @@
 //! in the same.
 
 mod blocked;
+pub(crate) mod carrier;
 pub(crate) mod engine;
 mod error;
 mod matching;
 mod noise;
+mod outcome;
+mod progress;
+mod resources;
+mod rules;
 mod trace;
 
 use unisono_base::TaskId;

@@ -11,7 +11,7 @@ use std::{
 
 use unisono_machine::network::Hop;
 
-use super::{Timing, packets::Packet};
+use super::{Timing, packet::Packet};
 use crate::queue::{Event, Queue};
 
 /// What happens; links, channels (link and virtual channel) and messages by number.

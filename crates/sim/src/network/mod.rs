@@ -35,18 +35,25 @@
 //!
 //! Parameters of "HammingMesh" (Hoefler et al., 2022): [`unisono_machine::network::Network`].
 
+mod effort;
 mod events;
 pub mod flow;
 mod hosts;
+mod interfaces;
+mod links;
+mod messages;
+mod packet;
 mod packets;
 mod waiting;
 
-use unisono_base::{TaskId, interrupt::poll, limits, narrow, rounded};
-use unisono_lower::tasks::{Kind, TaskGraph};
+use unisono_base::rounded;
+use unisono_lower::tasks::TaskGraph;
 use unisono_machine::{
     MachineError,
     network::{Link, MOST_SIMULATED_CHANNELS, MachinesPer, Network, Plane, Routing, Speed, Switches},
 };
+
+pub use effort::{TrafficEstimate, effort};
 
 use crate::endpoint::{self, engine};
 pub use crate::endpoint::{SimError, Stuck, TraceEvent};
@@ -230,51 +237,8 @@ fn check(graph: &TaskGraph, interconnect: &Interconnect, options: &Options) -> R
             return no(what, format!("{ps} ps"), format!("at most {MOST_PS} ps"));
         }
     }
-    admit(graph, interconnect)
+    effort::admit(graph, interconnect)
 }
 
 /// Picoseconds that a packet, a link or a host may take: 13 days.
 const MOST_PS: u64 = 1 << 60;
-/// Steps of a packet, and of a queue that is made: measured with alltoalls on HammingMeshes.
-const STEPS_A_PACKET: u128 = 400;
-const STEPS_A_QUEUE: u128 = 8;
-
-/// Compares the run with the limits.
-fn admit(graph: &TaskGraph, interconnect: &Interconnect) -> Result<(), SimError> {
-    let (bytes, steps) = effort(graph, interconnect)?;
-    Ok(limits::admit("the simulation of packets", bytes, steps)?)
-}
-
-/// Returns the bytes and the elementary steps that a run takes, from the number of its packets.
-///
-/// # Errors
-/// A message of more packets than can be numbered.
-pub fn effort(graph: &TaskGraph, interconnect: &Interconnect) -> Result<(u128, u128), SimError> {
-    let Interconnect { plane, routing, timing, planes, .. } = interconnect;
-    let (mut packets, mut sends) = (0_u128, 0_u128);
-    for task in 0..narrow::<u32>(graph.task_count()) {
-        poll();
-        let task = graph.task(TaskId(task));
-        if task.kind == Kind::Send {
-            let bytes = task.amount.div_ceil(u64::from((*planes).max(1)));
-            let of_message = bytes.div_ceil(u64::from(timing.packet_bytes)).max(1);
-            if of_message > u64::from(u32::MAX) {
-                return Err(SimError::Unsupported {
-                    what: "the number of packets of a message",
-                    found: format!("{of_message} (planes: {planes}, bytes: {})", task.amount),
-                    accepted: format!("at most {}; the flow level has no packets", u32::MAX),
-                });
-            }
-            packets += u128::from(of_message);
-            sends += 1;
-        }
-    }
-    let vcs = u128::from(routing.virtual_channels().max(1));
-    let inputs: u128 = plane.links().iter().map(|link| plane.leaving(link.from).len() as u128 + 1).sum();
-    let links = plane.links().len() as u128;
-    // A queue for each virtual channel and pair of input and output; what waits is at most what was posted.
-    let bytes = vcs * (packets::QUEUE_BYTES * inputs + packets::CHANNEL_BYTES * links)
-        + packets::LINK_BYTES * links
-        + packets::MESSAGE_BYTES * sends;
-    Ok((bytes, STEPS_A_PACKET * packets + STEPS_A_QUEUE * vcs * inputs))
-}

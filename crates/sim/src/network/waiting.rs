@@ -3,7 +3,7 @@
 //! Packets lie in the queues by value, in chunks that follow each other, so that a long queue is read in order. Queues of a
 //! channel that hold packets form a ring, of which the first is served next.
 
-use super::packets::Packet;
+use super::packet::Packet;
 
 const NONE: u32 = u32::MAX;
 /// With its link a chunk is one line of a cache.
@@ -147,7 +147,7 @@ impl Waiting {
     fn take_chunk(&mut self) -> u32 {
         let chunk = self.unused;
         if chunk == NONE {
-            self.chunks.push(Chunk { packets: [Packet::default(); CHUNK], next: NONE });
+            self.chunks.push(Chunk { packets: [Packet::NOTHING; CHUNK], next: NONE });
             return self.chunks.len() as u32 - 1;
         }
         self.unused = self.chunks[chunk as usize].next;

@@ -2,6 +2,7 @@
 
 mod closed_forms;
 mod common;
+mod estimates;
 mod flows;
 mod oracle;
 mod straight;

@@ -1,0 +1,112 @@
+"""How the work of every algorithm among ranks grows: the exponents of planning, proving and simulating.
+
+The number of ranks is doubled until a schedule has ``--most`` instructions. The exponents are the slopes of CPU seconds
+over instructions, both as logarithms, through the last four doublings. Seconds below 0.004 are not fitted.
+"""
+
+import argparse
+import gc
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import unisono as un
+
+#: Points of a fit: four doublings.
+POINTS = 5
+#: CPU seconds below this are of the command rather than of its work.
+LEAST_SECONDS = 0.004
+#: Exponents above this are marked.
+LINEAR = 1.2
+#: Doublings; algorithms with few instructions end at the last.
+RANKS = [16 << doubling for doubling in range(10)]
+
+
+@dataclass
+class Point:
+    """One size: the ranks, the instructions of the schedule, and CPU seconds."""
+
+    ranks: int
+    instructions: int
+    plan: float
+    verify: float
+    simulate: float
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """CPU seconds of some work."""
+    gc.collect()
+    begin = time.process_time()
+    work()
+    return time.process_time() - begin
+
+
+def measured(collective: str, algorithm: str, machine: str, ranks: int, size: str) -> Point:
+    """Plans, proves and simulates; a simulation lowers the schedule, and its own proof is not counted."""
+
+    def planned() -> un.Plan:
+        data = None if collective == "barrier" else size
+        return un.plan(collective, machine, shape=ranks, algorithm=algorithm, bytes=data)
+
+    plan = seconds(planned)
+    schedule = planned().schedule
+    verify = seconds(schedule.verify)
+    simulate = seconds(lambda: un.simulate(schedule)) - verify
+    return Point(ranks, schedule.instructions, plan, verify, simulate)
+
+
+def points(collective: str, algorithm: str, machine: str, size: str, most: int) -> Iterator[Point]:
+    """Doublings of the ranks while the next schedule, of up to four times the instructions, has no more than `most`."""
+    for ranks in RANKS:
+        try:
+            point = measured(collective, algorithm, machine, ranks, size)
+        except un.UnsupportedError:
+            continue
+        yield point
+        if 4 * point.instructions > most:
+            return
+
+
+def exponent(instructions: list[int], times: list[float]) -> float | None:
+    """The slope of a line through the logarithms; ``None`` where fewer than three points are long enough."""
+    fitted = [(n, s) for n, s in zip(instructions, times, strict=True) if s >= LEAST_SECONDS]
+    if len(fitted) < 3 or fitted[0][0] == fitted[-1][0]:
+        return None
+    x, y = np.log(np.array(fitted)).T
+    return float(np.polyfit(x, y, 1)[0])
+
+
+def main() -> None:
+    """Prints a line for each collective and algorithm, and how many exponents are above 1.2."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--machine", default="archer", help="ranks that exchange messages (archer)")
+    parser.add_argument("--bytes", default="64KiB", help="length of the vector (64KiB)")
+    parser.add_argument("--most", type=int, default=1 << 17, help="instructions of the largest schedules")
+    parser.add_argument("--algorithm", help="this one only")
+    options = parser.parse_args()
+    print("collective, algorithm: ranks, instructions, CPU s of plan, verify, simulate at the last; their exponents")
+    above = 0
+    un.plan("broadcast", options.machine, shape=16, bytes=options.bytes)  # Reads the machine before the first point.
+    for entry in un.algorithms():
+        if "endpoint" not in entry["machines"] or options.algorithm not in (None, entry["name"]):
+            continue
+        for collective in entry["collectives"]:
+            found = list(points(collective, entry["name"], options.machine, options.bytes, options.most))[-POINTS:]
+            if not found:
+                print(f"{collective}, {entry['name']}: not on {options.machine}")
+                continue
+            last, sizes = found[-1], [point.instructions for point in found]
+            slopes = [exponent(sizes, [getattr(p, stage) for p in found]) for stage in ("plan", "verify", "simulate")]
+            above += sum(slope is not None and slope > LINEAR for slope in slopes)
+            text = ["-" if s is None else f"{s:.2f}" + "!" * (s > LINEAR) for s in slopes]
+            print(
+                f"{collective}, {entry['name']}: {last.ranks}, {last.instructions}, {last.plan:.2f}, "
+                f"{last.verify:.2f}, {last.simulate:.2f}; {', '.join(text)}",
+                flush=True,
+            )
+    print(f"{above} exponents above {LINEAR}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+//! Tasks that wait for others: they become free, get their stamps, and are queued. Events that are known are read ahead.
+
+use std::hint::black_box;
+
+use unisono_base::TaskId;
+use unisono_cost::endpoint::Prices;
+use unisono_lower::tasks::Kind;
+
+use super::{
+    blocked::{ClassKey, DONE, Use},
+    carrier::Carrier,
+    engine::{Engine, MESSAGE, WAITED},
+    matching::Side,
+};
+use crate::queue::Event;
+
+/// Events that are read ahead at a time: more misses of the cache than a core waits for at once.
+const AHEAD: usize = 16;
+/// Reading ahead is worth its time from so many events on.
+const FEW: usize = 4;
+
+impl<P: Prices, C: Carrier> Engine<'_, P, C> {
+    /// Reads the tables where the next events of the present time will read them, and returns the number of events after which
+    /// this is due again. An event waits for one table before it knows the place in the next; here the reads of several
+    /// events do not wait for each other.
+    pub(super) fn read_ahead(&self) -> usize {
+        let events = self.queue.present();
+        let events = &events[..events.len().min(AHEAD)];
+        if events.len() < FEW {
+            return events.len();
+        }
+        // No branch depends on a table, so that nothing waits for the outcome of one.
+        let touch = |id: u32| self.graph.read_ahead(TaskId(id)) ^ self.links[id as usize].pending;
+        let mut read = 0;
+        for event in events {
+            let id = event.what & !(MESSAGE | WAITED);
+            read ^= touch(id) ^ self.owner[id as usize];
+        }
+        for event in events.iter().filter(|event| event.what & MESSAGE != 0) {
+            let to = self.graph.task(TaskId(event.what & !(MESSAGE | WAITED))).peer;
+            read ^= touch(self.matching.first(to, Side::Receives));
+        }
+        black_box(read);
+        events.len() - 1
+    }
+
+    pub(super) fn start(&mut self, id: u32) {
+        self.release(id, true, 0);
+    }
+
+    /// `id` is done; what it makes free is noted for its rank's end of the event.
+    pub(super) fn end(&mut self, id: u32, place: usize) {
+        let link = &mut self.links[id as usize];
+        if link.pending != DONE {
+            link.pending = DONE;
+            self.done += 1;
+            self.release(id, false, place);
+        }
+    }
+
+    #[inline]
+    fn release(&mut self, id: u32, started: bool, place: usize) {
+        let graph = self.graph;
+        for (later, _) in graph.waiting(TaskId(id)).filter(|w| w.1 == started) {
+            if let Some(due) = self.due.get_mut(later.index()) {
+                *due = (*due).max(self.until);
+            }
+            let link = &mut self.links[later.index()];
+            link.pending -= 1;
+            if link.pending == 0 {
+                self.freed[place].push(later.0);
+            }
+        }
+    }
+
+    /// Two ranks have gone on: in the order of their numbers.
+    pub(super) fn admit_both(&mut self, rank: u32, other: u32) {
+        if other < rank {
+            self.admit(other, 1);
+            self.admit(rank, 0);
+        } else {
+            self.admit(rank, 0);
+            self.admit(other, 1);
+        }
+    }
+
+    /// Stamps and queues what became free at a rank.
+    pub(super) fn admit(&mut self, rank: u32, place: usize) {
+        match self.freed[place].len() {
+            0 => {}
+            1 => {
+                let id = self.freed[place][0];
+                self.freed[place].clear();
+                self.queue_task(rank, id);
+            }
+            _ => {
+                let freed = std::mem::take(&mut self.freed[place]);
+                for order in [&[Kind::Send][..], &[Kind::Receive], &[Kind::Calc, Kind::Reduce]] {
+                    for &id in &freed {
+                        if order.contains(&self.graph.task(TaskId(id)).kind) {
+                            self.queue_task(rank, id);
+                        }
+                    }
+                }
+                self.freed[place] = freed;
+                self.freed[place].clear();
+            }
+        }
+    }
+
+    fn queue_task(&mut self, rank: u32, id: u32) {
+        let task = self.graph.task(TaskId(id));
+        let usage = if task.kind == Kind::Send { Use::Send } else { Use::Compute };
+        let free = self.free(usage, self.at(ClassKey { rank, usage, cpu: task.cpu, nic: task.nic }));
+        let time = free.max(self.due.get(id as usize).copied().unwrap_or(0));
+        self.queue.push(Event { time, stamp: self.stamp, what: id });
+        self.stamp += 1;
+    }
+}

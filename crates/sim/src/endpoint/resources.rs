@@ -1,0 +1,99 @@
+//! CPUs and interfaces: when they are free, and the events that wait for them.
+
+use unisono_cost::endpoint::Prices;
+
+use super::{
+    SimError,
+    blocked::{ClassKey, Use},
+    carrier::Carrier,
+    engine::{Engine, Halt, MESSAGE, WAITED},
+};
+use crate::queue::Event;
+
+/// Places of a task's clocks.
+#[derive(Clone, Copy)]
+pub(super) struct At {
+    pub cpu: usize,
+    /// The interface, in the direction of the event.
+    pub nic: usize,
+}
+
+impl<P: Prices, C: Carrier> Engine<'_, P, C> {
+    pub(super) fn at(&self, key: ClassKey) -> At {
+        let first = self.clocks_each * key.rank as usize;
+        let sending = if key.usage == Use::Send { self.graph.nics() as usize } else { 0 };
+        let nic = first + self.graph.cpus() as usize + sending + usize::from(key.nic);
+        At { cpu: first + usize::from(key.cpu), nic }
+    }
+
+    /// When what needs these clocks may start.
+    pub(super) fn free(&self, usage: Use, at: At) -> u64 {
+        match usage {
+            Use::Compute => self.clocks[at.cpu],
+            Use::Send | Use::Arrive => self.clocks[at.cpu].max(self.clocks[at.nic].saturating_sub(self.slack)),
+        }
+    }
+
+    /// Whether the event has to wait; if so, it will come again.
+    pub(super) fn waits(&mut self, event: Event, id: u32, key: ClassKey, at: At) -> bool {
+        let waited = event.what & WAITED != 0;
+        if waited && !self.blocked.is_head(key, event.time, event.stamp) {
+            return true;
+        }
+        let free = self.free(key.usage, at);
+        if free <= event.time {
+            return false;
+        }
+        if !self.classes {
+            self.queue.push(Event { time: free, ..event });
+        } else if waited {
+            self.blocked.wait_on(key, free);
+            self.queue.push(Event { time: free, ..event });
+        } else if self.blocked.wait(&mut self.links, key, free, event.stamp, id) {
+            self.queue.push(Event { time: free, what: event.what | WAITED, ..event });
+        }
+        true
+    }
+
+    /// After an event that had waited: queues the next one of its class.
+    pub(super) fn next_of_class(&mut self, event: Event, key: ClassKey, at: At) {
+        if event.what & WAITED == 0 {
+            return;
+        }
+        let time = self.free(key.usage, at).max(event.time);
+        if let Some((stamp, id)) = self.blocked.next(&mut self.links, key, time) {
+            self.queue.push(Event { time, stamp, what: id | event.what & (MESSAGE | WAITED) });
+        }
+    }
+
+    pub(super) fn hold(&mut self, cpu: usize, from: u64, to: u64) -> Result<(), Halt> {
+        self.clocks[cpu] = to;
+        if self.classes && to < from { Err(Halt::Fell) } else { Ok(()) }
+    }
+
+    pub(super) fn hold_nic(&mut self, rank: u32, nic: usize, from: u64, ticks: u64) -> Result<(), Halt> {
+        // Without slack the interface is free by now, and this is `from`.
+        let free = self.clocks[nic].max(from);
+        let until = self.after(rank, free, &[ticks])?;
+        self.hold(nic, free, until)
+    }
+
+    /// `time` and `ticks` later.
+    #[inline]
+    pub(super) fn after(&self, rank: u32, time: u64, ticks: &[u64]) -> Result<u64, Halt> {
+        if let Some(sum) = ticks.iter().try_fold(time, |sum, &ticks| sum.checked_add(ticks)) {
+            return Ok(sum);
+        }
+        if self.wraps {
+            return Ok(ticks.iter().fold(time, |sum, &ticks| sum.wrapping_add(ticks)));
+        }
+        Err(Halt::Failed(SimError::Overflow { rank }))
+    }
+
+    pub(super) fn noise(&self, rank: u32, id: u32, direction: u64) -> u64 {
+        self.options
+            .noise
+            .filter(|_| self.prices.is_noisy(rank))
+            .map_or(0, |noise| noise.ticks(self.options.seed, 2 * u64::from(id) + direction))
+    }
+}

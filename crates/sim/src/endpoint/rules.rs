@@ -1,0 +1,164 @@
+//! The rules of tasks and messages, one function each.
+
+use std::cmp::Reverse;
+
+use unisono_base::{TaskId, interrupt::poll};
+use unisono_cost::endpoint::Prices;
+use unisono_lower::tasks::{Kind, Task};
+
+use super::{
+    TraceEvent,
+    blocked::{ClassKey, Use},
+    carrier::Carrier,
+    engine::{Engine, Halt, MESSAGE, WAITED},
+    matching::{Envelope, Side},
+};
+use crate::queue::Event;
+
+impl<P: Prices, C: Carrier> Engine<'_, P, C> {
+    pub(super) fn step(&mut self, event: Event) -> Result<(), Halt> {
+        poll();
+        let id = event.what & !(MESSAGE | WAITED);
+        let task = self.graph.task(TaskId(id));
+        let owner = self.owner[id as usize];
+        self.until = event.time;
+        if event.what & MESSAGE != 0 {
+            return self.message(event, id, task, owner);
+        }
+        match task.kind {
+            Kind::Send => self.send(event, id, task, owner),
+            Kind::Receive => {
+                self.receive(event.time, id, task, owner);
+                Ok(())
+            }
+            Kind::Calc => self.compute(event, id, task, owner, self.prices.calc(task.amount)),
+            Kind::Reduce => self.compute(event, id, task, owner, self.prices.reduce(owner, task.amount)),
+        }
+    }
+
+    fn compute(&mut self, event: Event, id: u32, task: Task, rank: u32, ticks: u64) -> Result<(), Halt> {
+        let key = ClassKey { rank, usage: Use::Compute, cpu: task.cpu, nic: 0 };
+        let at = self.at(key);
+        if self.waits(event, id, key, at) {
+            return Ok(());
+        }
+        let end = self.after(rank, event.time, &[ticks, self.noise(rank, id, 0)])?;
+        self.hold(at.cpu, event.time, end)?;
+        self.record(rank, task, None, event.time, end);
+        self.counts[task.kind as usize] += 1;
+        self.start(id);
+        self.until = end;
+        self.end(id, 0);
+        if let Ok(at) = self.options.watch.binary_search(&TaskId(id)) {
+            self.watched[at] = end;
+        }
+        self.next_of_class(event, key, at);
+        self.admit(rank, 0);
+        Ok(())
+    }
+
+    fn send(&mut self, event: Event, id: u32, task: Task, rank: u32) -> Result<(), Halt> {
+        let key = ClassKey { rank, usage: Use::Send, cpu: task.cpu, nic: task.nic };
+        let at = self.at(key);
+        if self.waits(event, id, key, at) {
+            return Ok(());
+        }
+        let (time, price) = (event.time, self.prices.send(rank, task.peer, task.amount));
+        let noise = self.noise(rank, id, 0);
+        let end = self.after(rank, time, &[price.cpu, noise])?;
+        self.hold(at.cpu, time, end)?;
+        self.hold_nic(rank, at.nic, time, price.nic)?;
+        self.record(rank, task, Some(task.peer), time, end);
+        if C::PRICED {
+            let arrival = self.after(rank, time, &[price.flight, noise])?;
+            self.queue.push(Event { time: arrival, stamp: self.stamp, what: id | MESSAGE });
+            self.stamp += 1;
+        } else {
+            self.carrier.carry(end, id, rank, task.peer, task.amount);
+        }
+        let leaves = self.options.leaving.binary_search(&TaskId(id)).is_ok();
+        if C::PRICED && leaves {
+            self.begun(time, id);
+            self.leaves.push(Reverse((end.max(self.after(rank, time, &[price.nic])?), id)));
+        }
+        self.counts[Kind::Send as usize] += 1;
+        self.start(id);
+        if task.amount <= self.eager && !leaves {
+            self.end(id, 0);
+        }
+        self.next_of_class(event, key, at);
+        self.admit(rank, 0);
+        Ok(())
+    }
+
+    fn message(&mut self, event: Event, id: u32, task: Task, from: u32) -> Result<(), Halt> {
+        let key = ClassKey { rank: task.peer, usage: Use::Arrive, cpu: task.cpu, nic: task.nic };
+        let at = self.at(key);
+        if self.waits(event, id, key, at) {
+            return Ok(());
+        }
+        let (time, price) = (event.time, self.prices.receive(from, task.peer, task.amount));
+        let end = self.after(task.peer, time, &[price.cpu, self.noise(task.peer, id, 1)])?;
+        self.hold(at.cpu, time, end)?;
+        self.hold_nic(task.peer, at.nic, time, price.nic)?;
+        self.record(task.peer, Task { kind: Kind::Receive, ..task }, Some(from), time, end);
+        let (graph, envelope) = (self.graph, Envelope { source: from, tag: task.tag });
+        let posted = |id: u32| {
+            let receive = graph.task(TaskId(id));
+            Envelope { source: receive.peer, tag: receive.tag }
+        };
+        match self.matching.take(&mut self.links, task.peer, Side::Receives, envelope, posted) {
+            Some(receive) => {
+                self.until = end;
+                self.end(receive, 0);
+                if task.amount > self.eager {
+                    self.release_sender(time, id, from, task.peer, task);
+                }
+            }
+            None => {
+                self.left_over += 1;
+                self.matching.append(&mut self.links, task.peer, Side::Messages, id, envelope);
+            }
+        }
+        self.next_of_class(event, key, at);
+        self.admit_both(task.peer, from);
+        Ok(())
+    }
+
+    fn receive(&mut self, time: u64, id: u32, task: Task, rank: u32) {
+        self.counts[Kind::Receive as usize] += 1;
+        self.start(id);
+        let (graph, owner) = (self.graph, &self.owner);
+        let wanted = Envelope { source: task.peer, tag: task.tag };
+        let arrived = |id: u32| Envelope { source: owner[id as usize], tag: graph.task(TaskId(id)).tag };
+        let mut from = rank;
+        match self.matching.take(&mut self.links, rank, Side::Messages, wanted, arrived) {
+            Some(message) => {
+                self.left_over -= 1;
+                self.end(id, 0);
+                from = self.owner[message as usize];
+                if task.amount > self.eager {
+                    self.release_sender(time, message, from, rank, task);
+                }
+            }
+            None => self.matching.append(&mut self.links, rank, Side::Receives, id, wanted),
+        }
+        self.admit_both(rank, from);
+    }
+
+    /// The send of a matched long message is done; CPU and interface, of the numbers that `named` has, were busy so long.
+    fn release_sender(&mut self, time: u64, send: u32, from: u32, to: u32, named: Task) {
+        let at = self.at(ClassKey { rank: from, usage: Use::Send, cpu: named.cpu, nic: named.nic });
+        for clock in [at.cpu, at.nic] {
+            self.clocks[clock] = self.clocks[clock].max(time);
+        }
+        self.end(send, usize::from(from != to));
+    }
+
+    fn record(&mut self, rank: u32, task: Task, peer: Option<u32>, start: u64, end: u64) {
+        if !self.traced.is_empty() && self.traced[rank as usize] {
+            let bytes = if task.kind == Kind::Calc { 0 } else { task.amount };
+            self.trace.push(TraceEvent { rank, kind: task.kind.name(), cpu: task.cpu, peer, bytes, start, end });
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Links: packets arrive, choose a link, wait for it, and start on it when it has a credit for them.
+
+use unisono_base::narrow;
+use unisono_machine::network::{Hop, Link};
+
+use super::{messages::Sending, packet::Packet, packets::Packets, waiting::Ring};
+use crate::endpoint::carrier::Carried;
+
+/// A link as the simulator looks at it, with what it does.
+pub(super) struct Wire {
+    pub sent: u64,
+    to: u32,
+    /// Its number among the inputs of `to`.
+    input: u32,
+    /// Its queues are the `inputs` of the node it leaves, for each virtual channel.
+    queues: u32,
+    inputs: u32,
+    /// Packets that wait for it, and packets that it sent whose places are not free again.
+    ahead: u32,
+    pub busy: bool,
+    /// The virtual channel whose turn it is.
+    turn: u8,
+    /// Of the link.
+    speed: u8,
+}
+
+impl Wire {
+    pub fn new(link: &Link, input: u32, queues: u32, inputs: u32) -> Self {
+        let Link { to, speed, .. } = *link;
+        Self { sent: 0, to, input, queues, inputs, ahead: 0, busy: false, turn: 0, speed }
+    }
+}
+
+/// A link and a virtual channel.
+#[derive(Clone, Copy)]
+pub(super) struct Channel {
+    credits: u32,
+    ring: Ring,
+}
+
+impl Channel {
+    pub fn new(credits: u32) -> Self {
+        Self { credits, ring: Ring::EMPTY }
+    }
+}
+
+impl Packets<'_> {
+    #[inline]
+    pub(super) fn arrive(&mut self, now: u64, link: u32, packet: Packet) {
+        let node = self.wires[link as usize].to;
+        if node == packet.to {
+            self.take_in(now, link, packet);
+            return;
+        }
+        if let Some(hop) = self.choose(node, packet) {
+            if self.is_unlike {
+                let [before, next] = [link, hop.link].map(|link| self.serialization_ps(link, packet));
+                if before > next {
+                    self.events.ready(now, before - next, link, hop, packet);
+                    return;
+                }
+            }
+            self.offer(now, hop, packet, Some(link));
+        }
+    }
+
+    /// A packet is where it was sent to.
+    fn take_in(&mut self, now: u64, link: u32, packet: Packet) {
+        let ps = self.serialization_ps(link, packet);
+        let back_ps = self.credit_ps(link);
+        self.events.credit(now, ps + back_ps, link * u32::from(self.vcs) + u32::from(packet.vc()));
+        self.under_way -= 1;
+        if let Some(latest) = self.messages.arrive(packet.message, now + ps) {
+            self.events.delivered(latest, packet.message);
+        }
+    }
+
+    /// The index of a link's times.
+    #[inline]
+    fn speed(&self, link: u32) -> u8 {
+        // Where links are alike, no table of links is looked at.
+        if self.is_unlike { self.wires[link as usize].speed } else { 0 }
+    }
+
+    #[inline]
+    fn serialization_ps(&self, link: u32, packet: Packet) -> u64 {
+        let speed = self.speed(link);
+        self.lengths.ps(packet.length(), speed).unwrap_or_else(|| {
+            let bytes = self.messages.sending(packet.message).last_bytes;
+            self.timing.links[usize::from(speed)].serialization_ps(bytes)
+        })
+    }
+
+    /// Of a credit of a link on its way back.
+    #[inline]
+    fn credit_ps(&self, link: u32) -> u64 {
+        self.timing.links[usize::from(self.speed(link))].link_ps
+    }
+
+    /// Chooses the first hop of a packet.
+    pub(super) fn choose_first(&mut self, node: u32, packet: Packet) -> Option<Hop> {
+        if !self.is_direct(node, packet.to) {
+            return self.choose(node, packet);
+        }
+        self.candidates.clear();
+        self.direct(node, packet.to);
+        self.best(node, packet)
+    }
+
+    #[inline]
+    fn choose(&mut self, node: u32, packet: Packet) -> Option<Hop> {
+        self.candidates.clear();
+        self.routing.hops(node, packet.header(), &mut self.candidates);
+        self.best(node, packet)
+    }
+
+    /// Chooses among the hops that are listed.
+    #[inline]
+    fn best(&mut self, node: u32, packet: Packet) -> Option<Hop> {
+        let header = packet.header();
+        let ahead = |hop: &&Hop| {
+            let ahead = self.wires[hop.link as usize].ahead;
+            if self.has_detours { ahead.saturating_mul(self.routing.detour(header, **hop)) } else { ahead }
+        };
+        let through_ps = |hop: &&Hop| {
+            let full = self.lengths.ps(0, self.speed(hop.link)).unwrap_or(0);
+            (u64::from(ahead(hop)) + 1).saturating_mul(full)
+        };
+        let best = match &self.candidates[..] {
+            [only] => Some(*only),
+            several if self.is_unlike => several.iter().min_by_key(through_ps).copied(),
+            several => several.iter().min_by_key(ahead).copied(),
+        };
+        if best.is_none() {
+            let to = packet.to;
+            self.fault =
+                Some(format!("at node {node} it names no link for a packet to {to} on channel {}", packet.vc()));
+        }
+        best
+    }
+
+    /// A packet at a node goes over a link at once, or waits for it; whether it went. `from`: the link that brought it; none
+    /// brings those of the node's own interface.
+    #[inline]
+    pub(super) fn offer(&mut self, now: u64, hop: Hop, packet: Packet, from: Option<u32>) -> bool {
+        let channel = &mut self.channels[hop.link as usize * usize::from(self.vcs) + usize::from(hop.vc)];
+        let wire = &mut self.wires[hop.link as usize];
+        wire.ahead += 1;
+        // Where a link is free, nothing that it has a credit for waits.
+        if !wire.busy && channel.credits > 0 {
+            self.depart(now, hop, packet, from);
+            return true;
+        }
+        let Wire { queues, inputs, .. } = *wire;
+        let input = from.map_or(inputs - 1, |link| self.wires[link as usize].input);
+        self.waiting.push(&mut channel.ring, queues + u32::from(hop.vc) * inputs + input, packet);
+        false
+    }
+
+    /// A packet starts on a free link that has a credit.
+    #[inline]
+    fn depart(&mut self, now: u64, hop: Hop, packet: Packet, from: Option<u32>) {
+        let vcs = u32::from(self.vcs);
+        let wire = &mut self.wires[hop.link as usize];
+        wire.busy = true;
+        wire.turn = if hop.vc + 1 == self.vcs { 0 } else { hop.vc + 1 };
+        wire.sent += 1;
+        self.hops += 1;
+        self.channels[(hop.link * vcs + u32::from(hop.vc)) as usize].credits -= 1;
+        let ps = self.serialization_ps(hop.link, packet);
+        let speed = self.speed(hop.link);
+        self.events.arrival(now, speed, hop.link, packet.on(hop.vc));
+        self.events.free(now, ps, hop.link);
+        if let Some(link) = from {
+            let back_ps = self.credit_ps(link);
+            self.events.credit(now, ps + back_ps, link * vcs + u32::from(packet.vc()));
+        } else if !self.leaving.is_empty() {
+            let message = self.messages.sending(packet.message);
+            if message.unmade == 0 {
+                let id = message.id;
+                self.note(now + ps, id, Carried::Left);
+            }
+        }
+    }
+
+    pub(super) fn credit(&mut self, now: u64, channel: u32) {
+        let link = channel / u32::from(self.vcs);
+        self.channels[channel as usize].credits += 1;
+        let wire = &mut self.wires[link as usize];
+        wire.ahead -= 1;
+        if !wire.busy && self.channels[channel as usize].credits == 1 {
+            self.start_waiting(now, link);
+        }
+    }
+
+    /// The link is free: the packet whose turn it is starts.
+    #[inline]
+    pub(super) fn start_waiting(&mut self, now: u64, link: u32) {
+        let vcs = self.vcs;
+        let turn = self.wires[link as usize].turn;
+        let first = link as usize * usize::from(vcs);
+        for vc in (turn..vcs).chain(0..turn) {
+            let channel = &mut self.channels[first + usize::from(vc)];
+            if channel.credits == 0 || channel.ring.is_empty() {
+                continue;
+            }
+            let (from, packet) = self.waiting.pop(&mut channel.ring);
+            self.depart(now, Hop { link, vc }, packet, from);
+            if from.is_none() {
+                self.inject(now, packet.message);
+            }
+            return;
+        }
+    }
+
+    /// What a packet in a queue waits for.
+    pub(super) fn describe(&self, queue: u32, packet: Packet) -> String {
+        let link = self.wires.partition_point(|wire| wire.queues <= queue) - 1;
+        let wire = &self.wires[link];
+        let vc = (queue - wire.queues) / wire.inputs;
+        let node = self.plane.link(narrow::<u32>(link)).from;
+        let Sending { from, to, .. } = *self.messages.sending(packet.message);
+        format!("a packet from {from} to {to} waits at node {node} for the link to node {} on channel {vc}", wire.to)
+    }
+}

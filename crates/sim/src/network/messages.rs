@@ -1,0 +1,95 @@
+//! The messages under way: one table for the interfaces that send them, one for the ends at which their packets arrive.
+//!
+//! A packet that arrives changes its message only. The fields that it changes are 16 bytes, so that the messages of an
+//! all-to-all, of which every rank has thousands under way, take few lines of a cache.
+
+pub(super) const NONE: u32 = u32::MAX;
+
+/// The fields that the sender's interface reads and changes.
+#[derive(Clone, Copy)]
+pub(super) struct Sending {
+    /// The caller's.
+    pub id: u32,
+    pub from: u32,
+    pub to: u32,
+    /// Packets that are not made yet.
+    pub unmade: u32,
+    pub last_bytes: u32,
+    /// The next one that waits for its interface, or that is unused.
+    pub next: u32,
+    /// Of the last packet.
+    pub length: u8,
+}
+
+/// The fields that packets change where they arrive.
+#[derive(Clone, Copy)]
+#[repr(align(16))]
+struct Arriving {
+    /// When the last tail is there of those that have arrived.
+    latest: u64,
+    /// Packets that have not arrived.
+    missing: u32,
+    /// The caller's.
+    id: u32,
+}
+
+pub(super) struct Messages {
+    sending: Vec<Sending>,
+    arriving: Vec<Arriving>,
+    /// First of the messages that are unused.
+    unused: u32,
+}
+
+impl Messages {
+    /// Of a message in both tables.
+    pub const BYTES: usize = size_of::<Sending>() + size_of::<Arriving>();
+
+    pub fn new() -> Self {
+        Self { sending: Vec::new(), arriving: Vec::new(), unused: NONE }
+    }
+
+    /// Adds a message, and returns its number.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a send has at most one message, and sends have 32-bit numbers"
+    )]
+    pub fn add(&mut self, time: u64, message: Sending) -> u32 {
+        let arriving = Arriving { latest: time, missing: message.unmade, id: message.id };
+        if self.unused == NONE {
+            self.sending.push(message);
+            self.arriving.push(arriving);
+            return self.sending.len() as u32 - 1;
+        }
+        let at = self.unused;
+        self.unused = self.sending[at as usize].next;
+        self.sending[at as usize] = message;
+        self.arriving[at as usize] = arriving;
+        at
+    }
+
+    #[inline]
+    pub fn sending(&self, at: u32) -> &Sending {
+        &self.sending[at as usize]
+    }
+
+    #[inline]
+    pub fn sending_mut(&mut self, at: u32) -> &mut Sending {
+        &mut self.sending[at as usize]
+    }
+
+    /// Notes that a packet's tail is there at `time`; returns the time of the message if it was the last packet.
+    #[inline]
+    pub fn arrive(&mut self, at: u32, time: u64) -> Option<u64> {
+        let message = &mut self.arriving[at as usize];
+        message.latest = message.latest.max(time);
+        message.missing -= 1;
+        (message.missing == 0).then_some(message.latest)
+    }
+
+    /// Frees the number of a message that has arrived, and returns the caller's.
+    pub fn remove(&mut self, at: u32) -> u32 {
+        self.sending[at as usize].next = self.unused;
+        self.unused = at;
+        self.arriving[at as usize].id
+    }
+}

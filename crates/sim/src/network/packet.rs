@@ -1,0 +1,86 @@
+//! A packet on its way, and how long it holds a link.
+
+use rustc_hash::FxHashMap;
+use unisono_machine::network::{Header, MOST_SIMULATED_CHANNELS};
+
+use super::Timing;
+
+/// The fields of a packet that every hop needs, so that no hop reads a table of messages.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Packet {
+    pub message: u32,
+    pub to: u32,
+    /// From the lowest: 6 bits the virtual channel it came on, 8 bits the class of its length, 18 bits what its source chose.
+    rest: u32,
+}
+
+/// What a source may choose among.
+pub(super) const MOST_WAYS: u32 = 1 << 18;
+const _: () = assert!(MOST_SIMULATED_CHANNELS == 1 << 6);
+
+impl Packet {
+    /// Where there is no packet.
+    pub const NOTHING: Self = Self { message: u32::MAX, to: 0, rest: 0 };
+
+    pub fn new(message: u32, to: u32, length: u8, way: u32) -> Self {
+        Self { message, to, rest: way << 14 | u32::from(length) << 6 }
+    }
+
+    pub fn vc(self) -> u8 {
+        (self.rest & 0x3f) as u8
+    }
+
+    pub fn on(self, vc: u8) -> Self {
+        Self { rest: self.rest & !0x3f | u32::from(vc), ..self }
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the hot loop; the class has 8 bits of the field")]
+    pub fn length(self) -> u8 {
+        (self.rest >> 6) as u8
+    }
+
+    pub fn header(self) -> Header {
+        Header { to: self.to, vc: self.vc(), way: self.rest >> 14 }
+    }
+}
+
+/// How long packets hold a link, by the class of their length and the speed of the link; class 0 is full packets.
+pub(super) struct Lengths {
+    /// A row a class, of 2^`shift` places of which the first are speeds.
+    ps: Vec<u64>,
+    shift: u32,
+    classes: FxHashMap<u32, u8>,
+}
+
+/// The class of the lengths for which no class was left; their bytes are in the table of messages.
+const UNCLASSED: u8 = u8::MAX;
+
+impl Lengths {
+    pub fn new(timing: &Timing) -> Self {
+        let shift = timing.links.len().next_power_of_two().trailing_zeros();
+        let mut lengths = Self { ps: Vec::new(), shift, classes: FxHashMap::default() };
+        lengths.class(timing.packet_bytes, timing);
+        lengths
+    }
+
+    /// Nothing for a length without a class.
+    #[inline]
+    pub fn ps(&self, class: u8, speed: u8) -> Option<u64> {
+        self.ps.get(usize::from(class) << self.shift | usize::from(speed)).copied()
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "at most 256 classes")]
+    pub fn class(&mut self, bytes: u32, timing: &Timing) -> u8 {
+        if let Some(&class) = self.classes.get(&bytes) {
+            return class;
+        }
+        if self.classes.len() == usize::from(UNCLASSED) {
+            return UNCLASSED;
+        }
+        let class = self.classes.len() as u8;
+        self.ps.extend(timing.links.iter().map(|link| link.serialization_ps(bytes)));
+        self.ps.resize((usize::from(class) + 1) << self.shift, 0);
+        self.classes.insert(bytes, class);
+        class
+    }
+}

@@ -1,0 +1,30 @@
+//! Estimates of traffic, beside runs of it.
+
+use unisono_lower::tasks::pattern;
+use unisono_sim::network::{Options, TrafficEstimate, run};
+
+use super::common::{TOPOLOGIES, interconnect};
+
+/// Packets are counted; hops are those of a sample of pairs, of which a small network has few.
+#[test]
+fn an_alltoall_has_the_packets_and_about_the_hops_of_its_estimate() {
+    for topology in TOPOLOGIES {
+        let net = interconnect(topology);
+        let ranks = u64::from(net.plane.accelerators());
+        let found = run(&pattern::linear_alltoall(net.plane.accelerators(), 2500).unwrap(), &net, &Options::default());
+        let found = found.unwrap();
+        let estimate = TrafficEstimate::new(ranks * (ranks - 1), 2500, &net);
+        assert_eq!(estimate.packets, u128::from(found.packets), "{topology}");
+        let ratio = estimate.hops / found.hops as f64;
+        assert!((0.85..1.15).contains(&ratio), "{topology}: {ratio}");
+    }
+}
+
+#[test]
+fn an_estimate_says_packets_memory_and_time() {
+    let estimate = TrafficEstimate::new(1 << 28, 1 << 20, &interconnect("name = 'torus'\ndims = [3, 4]"));
+    let text = estimate.to_string();
+    assert_eq!(estimate.packets, (1 << 28) * 1049);
+    assert!(text.starts_with("2.8e11 packets a plane, about "), "{text}");
+    assert!(text.contains(" GB of memory and ") && text.ends_with(" h of one core"), "{text}");
+}
