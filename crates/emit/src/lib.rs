@@ -120,6 +120,7 @@ pub const EMITTERS: &[&dyn Emitter] = &[
     &chakra::AstraSim,
     &chakra::Chakra,
     &csl::Csl,
+    &csl::CslMeasured,
     &goal::Goal,
     &msccl::MscclXml,
     &mscclpp::MscclPp,

@@ -6,7 +6,7 @@ use unisono_lower::{
 };
 use unisono_machine::Wafer;
 
-use super::{Project, SdkTarget, check, emit, normalised, read};
+use super::{Project, SdkTarget, check, emit, emit_measured, normalised, read};
 use crate::{Emitter, Files, Refused};
 
 pub struct Csl;
@@ -82,5 +82,41 @@ impl Emitter for Csl {
             Some(finding) => Err(fault(finding.to_string())),
             None => Ok(files.into_iter().map(|(name, text)| (name, text.into())).collect()),
         }
+    }
+}
+
+/// The same project with functions that measure the time.
+pub struct CslMeasured;
+
+impl Emitter for CslMeasured {
+    fn name(&self) -> &'static str {
+        "csl-measured"
+    }
+
+    fn summary(&self) -> &'static str {
+        "the project of csl with a script that measures the time on the wafer, where PEs have no common clock"
+    }
+
+    fn reference(&self) -> &'static str {
+        "docs/csl.md, Near-Optimal Wafer-Scale Reduce section 8.3"
+    }
+
+    fn params(&self) -> &'static [(&'static str, &'static str)] {
+        Csl.params()
+    }
+
+    fn adapt(&self, file: &File) -> Result<Option<Placement>, Refused> {
+        Csl.adapt(file)
+    }
+
+    fn accepts(&self, proven: &VerifiedFile) -> Result<(), Refused> {
+        emit_measured(&program(proven)?, &TARGET).map(drop)
+    }
+
+    fn emit(&self, proven: &VerifiedFile) -> Result<Files, Refused> {
+        // The project without the functions that measure is read back and checked.
+        Csl.emit(proven)?;
+        let files = emit_measured(&program(proven)?, &TARGET)?;
+        Ok(files.into_iter().map(|(name, text)| (name, text.into())).collect())
     }
 }

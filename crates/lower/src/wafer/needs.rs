@@ -7,8 +7,10 @@
 //!
 //! The last need is met by colors. The streams of one color that one PE receives from one side are a *group*. Two groups
 //! conflict where they meet at a router that would have to switch otherwise between them. Each color of the placement is
-//! split into as few colors as a greedy coloring of its groups takes, in the order of their turns. Streams without a color
-//! of the placement never share a color with another one at a router, and keep that.
+//! split into as few colors as a greedy coloring of its groups takes, in the order of their turns. Groups of different
+//! colors that meet at no router may share one as well: of three greedy colorings, each color alone, and all groups in the
+//! order of turns or of lengths, the one with the fewest colors is taken. Streams without a color of the placement never
+//! share a color with another one at a router, and keep that.
 
 use std::collections::BTreeSet;
 
@@ -67,38 +69,24 @@ fn needs_chunks(schedule: &Schedule) -> bool {
     })
 }
 
-/// The colors of a placement without those that would need control wavelets.
+/// The colors of a placement without those that would need control wavelets: the coloring that takes the fewest.
 fn split(placed: OnGrid) -> Result<Vec<u8>, LowerError> {
     let schedule = placed.schedule;
     let groups = Groups::new(placed)?;
-    let mut conflicts = vec![BTreeSet::new(); groups.count];
-    for at in groups.visits.chunk_by(|a, b| (a.pe, a.color) == (b.pe, b.color)) {
-        check();
-        // Streams of one group in one position, the last of them.
-        let runs: Vec<&Visit> =
-            at.chunk_by(|a, b| (a.group, a.position) == (b.group, b.position)).filter_map(<[Visit]>::last).collect();
-        for (n, later) in runs.iter().enumerate() {
-            for earlier in &runs[..n] {
-                if earlier.group != later.group && !may_follow(earlier, later) {
-                    conflicts[earlier.group as usize].insert(later.group);
-                    conflicts[later.group as usize].insert(earlier.group);
-                }
-            }
-        }
-    }
-    // Of each group its place among the colors that its color is split into; groups come in the order of their turns.
-    let mut share = vec![0u32; groups.count];
-    for group in 0..groups.count {
-        let taken: BTreeSet<u32> =
-            conflicts[group].range(..narrow::<u32>(group)).map(|&other| share[other as usize]).collect();
-        share[group] = (0..).find(|c| !taken.contains(c)).unwrap_or(0);
-    }
-    let mut used: BTreeSet<(u8, u32)> = BTreeSet::new();
-    let of = |stream: StreamId| {
-        let group = groups.of[stream.index()]?;
-        Some((placed.placement.color(stream)?, share[group as usize]))
-    };
-    used.extend(schedule.all_streams().filter_map(of));
+    let mut by_turn: Vec<u32> = (0..narrow(groups.count)).collect();
+    let apart = coloring(&groups, &groups.conflicts(false), &by_turn);
+    let together = groups.conflicts(true);
+    let merged = coloring(&groups, &together, &by_turn);
+    let mut routers = vec![0u32; groups.count];
+    groups.visits.iter().for_each(|v| routers[v.group as usize] += 1);
+    by_turn.sort_by_key(|&g| std::cmp::Reverse(routers[g as usize]));
+    let longest_first = coloring(&groups, &together, &by_turn);
+    // A split color is a pair of the placement's color and a place among those that it is split into.
+    let colorings = [merged, longest_first].map(|share| share.into_iter().map(|n| (0, n)).collect::<Vec<_>>());
+    let apart: Vec<(u8, u32)> = groups.color.iter().copied().zip(apart).collect();
+    let count = |c: &[(u8, u32)]| c.iter().collect::<BTreeSet<_>>().len();
+    let fewest = colorings.into_iter().fold(apart, |best, c| if count(&c) < count(&best) { c } else { best });
+    let used: BTreeSet<(u8, u32)> = fewest.iter().copied().collect();
     let numbers: FxHashMap<(u8, u32), usize> = used.into_iter().enumerate().map(|(n, c)| (c, n)).collect();
     if numbers.len() >= usize::from(ANY_COLOR) {
         return Err(LowerError::TooMany {
@@ -108,8 +96,18 @@ fn split(placed: OnGrid) -> Result<Vec<u8>, LowerError> {
             most: usize::from(ANY_COLOR) - 1,
         });
     }
-    let number = |stream| of(stream).and_then(|c| numbers.get(&c)).map_or(ANY_COLOR, |&n| narrow(n));
-    Ok(schedule.all_streams().map(number).collect())
+    let number = |stream: StreamId| groups.of[stream.index()].and_then(|g| numbers.get(&fewest[g as usize]));
+    Ok(schedule.all_streams().map(|stream| number(stream).map_or(ANY_COLOR, |&n| narrow(n))).collect())
+}
+
+/// Numbers from 0 for groups, each the least that none of its conflicts has, in an order of groups.
+fn coloring(groups: &Groups, conflicts: &[BTreeSet<u32>], order: &[u32]) -> Vec<u32> {
+    let mut numbers = vec![u32::MAX; groups.count];
+    for &group in order {
+        let taken: BTreeSet<u32> = conflicts[group as usize].iter().map(|&other| numbers[other as usize]).collect();
+        numbers[group as usize] = (0..).find(|c| !taken.contains(c)).unwrap_or(0);
+    }
+    numbers
 }
 
 /// Whether a router may pass `later` after `earlier` on one color: in the same position, or in the next one, to which the
@@ -128,11 +126,36 @@ struct Groups {
     /// The group of each stream that has a color of the placement.
     of: Vec<Option<u32>>,
     count: usize,
+    /// The placement's color of each group.
+    color: Vec<u8>,
     /// By router, color and turn.
     visits: Vec<Visit>,
 }
 
 impl Groups {
+    /// Groups that need different colors: those of one color of the placement between which a router would have to switch
+    /// otherwise than by the advance of the first; and, where colors may be merged, groups of two colors at one router,
+    /// whose turns there have no order.
+    fn conflicts(&self, across: bool) -> Vec<BTreeSet<u32>> {
+        let mut conflicts = vec![BTreeSet::new(); self.count];
+        for at in self.visits.chunk_by(|a, b| a.pe == b.pe) {
+            check();
+            // Streams of one group in one position, the last of them.
+            let same = |a: &Visit, b: &Visit| (a.color, a.group, a.position) == (b.color, b.group, b.position);
+            let runs: Vec<&Visit> = at.chunk_by(same).filter_map(<[Visit]>::last).collect();
+            for (n, later) in runs.iter().enumerate() {
+                for earlier in runs[..n].iter().filter(|e| e.group != later.group) {
+                    let apart = if earlier.color == later.color { !may_follow(earlier, later) } else { across };
+                    if apart {
+                        conflicts[earlier.group as usize].insert(later.group);
+                        conflicts[later.group as usize].insert(earlier.group);
+                    }
+                }
+            }
+        }
+        conflicts
+    }
+
     fn new(placed: OnGrid) -> Result<Self, LowerError> {
         let schedule = placed.schedule;
         let wrong = |found: Diagnostics| found.into_vec().first().map(|d| LowerError::Wrong(d.to_string()));
@@ -157,7 +180,7 @@ impl Groups {
         streams.sort_unstable_by_key(|&s| (turn(s), s));
         // A color with a PE that receives on it, and the port there.
         let mut numbers: FxHashMap<(u8, u32, Option<Port>), u32> = FxHashMap::default();
-        let mut all = Self { of: vec![None; schedule.stream_count()], count: 0, visits: Vec::new() };
+        let mut all = Self { of: vec![None; schedule.stream_count()], count: 0, color: Vec::new(), visits: Vec::new() };
         let mut way: Vec<Way> = Vec::new();
         for stream in streams {
             check();
@@ -171,6 +194,9 @@ impl Groups {
             let next = narrow::<u32>(numbers.len());
             let group = *numbers.entry((color, key, from)).or_insert(next);
             all.of[stream.index()] = Some(group);
+            if group == next {
+                all.color.push(color);
+            }
             let (turn, source) = (turn(stream), schedule.stream(stream).source.0);
             let visit = |w: &Way| Visit { pe: w.pe, color, turn, group, own: w.pe == source, position: w.position };
             all.visits.extend(way.iter().map(visit));

@@ -28,6 +28,9 @@ const TILE_PES: u32 = 1024;
 /// Cycles ahead for which a visit can be noted; farther ones are noted again on the way.
 const HORIZON: u32 = 64;
 
+/// Cycles ahead for which the rows of a router are noted with the cycle in which a wavelet may move there.
+pub(super) const SOON: u32 = 8;
+
 /// Later cycles in which the PE under visit wants to be visited: bit `n` is `n` cycles ahead.
 #[derive(Default)]
 pub(super) struct Wakes(u64);
@@ -100,6 +103,10 @@ pub struct Machine<'a> {
     pub(super) router_turn: Vec<u8>,
     /// Bit per row of a router: something waits there.
     pub(super) pending: Vec<u64>,
+    /// The same by cycle modulo [`SOON`]: a wavelet may move there from that cycle on.
+    pub(super) arriving: Vec<[u64; SOON as usize]>,
+    /// Wavelets of a ramp arrive farther ahead than is noted: their rows are pending before.
+    pub(super) arrive_late: bool,
     pub(super) router_log: Log,
     pub(super) ramp_log: Log,
     /// The first cycle of each operation, and one past the last.
@@ -156,6 +163,8 @@ impl<'a> Machine<'a> {
             thread_turn: vec![0; pes],
             router_turn: vec![0; pes],
             pending: vec![0; pes],
+            arriving: vec![[0; SOON as usize]; pes],
+            arrive_late: options.ramp_latency.saturating_add(2) >= SOON,
             router_log: Log::new(tables.rows.len()),
             ramp_log: Log::new(tables.queues.count()),
             op_span: vec![UNDONE; program.op_count()],

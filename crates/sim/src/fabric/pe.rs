@@ -262,8 +262,10 @@ impl Machine<'_> {
         tally.last = cycle;
         for n in first + takes.start..first + takes.end {
             if let Place::Queue(q) = self.tables.places[n] {
-                self.tables.queues.pop(q, cycle);
-                self.pending[pe as usize] |= 1 << self.tables.queues.row(q);
+                // Only a full queue has kept the router from sending.
+                if self.tables.queues.pop(q, cycle) {
+                    self.pending[pe as usize] |= 1 << self.tables.queues.row(q);
+                }
                 self.ramp_log.add(q, op, cycle);
             }
         }

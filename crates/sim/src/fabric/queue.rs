@@ -175,16 +175,18 @@ impl Queues {
         (0..self.heads[queue as usize].len).map(move |n| self.slots[self.slot(queue, n)])
     }
 
-    /// Pops the wavelet at the front, which the caller has seen there.
+    /// Pops the wavelet at the front, which the caller has seen there. Returns whether the queue was full.
     #[inline]
-    pub fn pop(&mut self, queue: u32, cycle: u32) {
+    pub fn pop(&mut self, queue: u32, cycle: u32) -> bool {
         let head = &mut self.heads[queue as usize];
+        let full = head.len >= head.capacity;
         head.first = head.first.wrapping_add(1) & head.mask;
         head.len -= 1;
         head.popped = cycle;
         if head.len > 0 {
             head.front = self.slots[head.start as usize + usize::from(head.first)];
         }
+        full
     }
 
     /// Whether there was room for one more when the cycle began.

@@ -4,7 +4,7 @@ use unisono_lower::wafer::Port;
 
 use super::{
     error::SimError,
-    machine::{Machine, Wakes},
+    machine::{Machine, SOON, Wakes},
     moves::router_key,
     tables::{NONE, RAMP, RAMP_BIT},
 };
@@ -14,7 +14,9 @@ impl Machine<'_> {
     /// nobody is visited now: there the steady state acts ([`super::steady`]).
     #[inline]
     pub(super) fn visit_router(&mut self, pe: u32, still: u8, wakes: &mut Wakes) -> Result<(), SimError> {
-        let pending = self.pending[pe as usize];
+        let arrived = std::mem::take(&mut self.arriving[pe as usize][(self.cycle % SOON) as usize]);
+        let pending = self.pending[pe as usize] | arrived;
+        self.pending[pe as usize] = pending;
         if pending == 0 {
             return Ok(());
         }
@@ -60,7 +62,8 @@ impl Machine<'_> {
         }
         let Some((port, queue, wavelet)) = head else {
             let empty = |p: usize| r.inputs[p] == NONE || self.tables.queues.len(r.inputs[p]) == 0;
-            if (0..5).all(|p| accepted >> p & 1 == 0 || empty(p)) {
+            // A wavelet that may not move yet has noted when it may.
+            if !self.arrive_late || (0..5).all(|p| accepted >> p & 1 == 0 || empty(p)) {
                 self.pending[pe as usize] &= !(1 << (row - self.tables.pe_rows[pe as usize]));
             }
             return Ok(false);
@@ -95,7 +98,7 @@ impl Machine<'_> {
         if port != RAMP && still >> port & 1 == 0 {
             self.steady.pops(&mut self.tables.queues, queue, cycle);
         }
-        self.tables.queues.pop(queue, cycle);
+        let full = self.tables.queues.pop(queue, cycle);
         let tally = &mut self.tallies[pe as usize];
         tally.stalls += u64::from(cycle - wavelet.ready());
         tally.last = cycle;
@@ -133,7 +136,8 @@ impl Machine<'_> {
         }
         // The freed slot lets the one before send in the next cycle; this router has its next wavelet then.
         wakes.next();
-        if port != RAMP && still >> port & 1 == 0 {
+        // A neighbor that had room did not wait for it.
+        if port != RAMP && still >> port & 1 == 0 && full {
             let neighbor = self.neighbor(pe, port);
             self.pending[neighbor as usize] |= 1 << self.tables.queues.feeder(queue);
             self.wake_next(neighbor);
@@ -145,7 +149,18 @@ impl Machine<'_> {
     #[inline]
     pub(super) fn push_link(&mut self, queue: u32, wavelet: super::queue::Wavelet, owner: u32) {
         self.tables.queues.push(queue, wavelet);
-        self.pending[owner as usize] |= 1 << self.tables.queues.row(queue);
+        self.arrive(queue, wavelet, owner);
+    }
+
+    /// Notes that a wavelet may move from a cycle to come on.
+    #[inline]
+    pub(super) fn arrive(&mut self, queue: u32, wavelet: super::queue::Wavelet, owner: u32) {
+        let (ready, row) = (wavelet.ready(), 1 << self.tables.queues.row(queue));
+        if ready > self.cycle && ready - self.cycle < SOON {
+            self.arriving[owner as usize][(ready % SOON) as usize] |= row;
+        } else {
+            self.pending[owner as usize] |= row;
+        }
     }
 
     pub(super) fn neighbor(&self, pe: u32, port: usize) -> u32 {

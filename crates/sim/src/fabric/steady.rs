@@ -316,6 +316,8 @@ impl Machine<'_> {
         self.call_rows(pe);
         let mut wakes = Wakes::default();
         self.steady.alone = true;
+        self.cycle = now - rest;
+        self.note_arrivals(pe);
         for cycle in now - rest..now {
             self.cycle = cycle;
             self.feed(pe, LINKS);
@@ -345,6 +347,18 @@ impl Machine<'_> {
     fn call_rows(&mut self, pe: u32) {
         let [_, rows, _] = self.pe_ranges(pe);
         self.pending[pe as usize] = ((1u128 << rows.len()) - 1) as u64;
+    }
+
+    /// Notes when the wavelets at a router may move, after their times have changed.
+    fn note_arrivals(&mut self, pe: u32) {
+        let [_, rows, _] = self.pe_ranges(pe);
+        for r in rows {
+            for queue in self.tables.rows[r as usize].inputs.into_iter().filter(|&q| q != NONE) {
+                for wavelet in self.tables.queues.wavelets(queue).collect::<Vec<_>>() {
+                    self.arrive(queue, wavelet, pe);
+                }
+            }
+        }
     }
 
     /// Notes the cycles in which something becomes possible at a PE that was not visited for a while.

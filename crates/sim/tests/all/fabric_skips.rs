@@ -1,4 +1,5 @@
-//! Cycles that repeat are skipped; every number of a run, and every error, is what it is without.
+//! Cycles that repeat are skipped; every number of a run, and every error, is what it is without, and what an oracle
+//! finds that visits every PE in every cycle.
 
 use proptest::prelude::*;
 use unisono_algorithms::{ALGORITHMS, Case, Params, resolve};
@@ -12,6 +13,8 @@ use unisono_machine::{Grid, Machine, Wafer};
 use unisono_schedule::{Builder, Operand};
 use unisono_sim::fabric::{Options, run};
 
+use crate::fabric_oracle::{self, Counts};
+
 fn wse2() -> Wafer {
     Machine::preset("wse2").unwrap().get::<Wafer>().unwrap().clone()
 }
@@ -21,6 +24,13 @@ fn same_for_every_period(name: &str, program: &WaferProgram, options: &Options) 
     for period in [1, 4, 6, 11] {
         assert_eq!(run(program, &Options { period, ..options.clone() }), all, "{name}, period {period}");
     }
+}
+
+/// A run that ends has the numbers of the oracle; what stops there stops here.
+fn same_as_oracle(name: &str, program: &WaferProgram, options: &Options) {
+    let run = run(program, options).ok();
+    let counts = run.map(|r| Counts { finish: r.finish, events: r.events, hops: r.hops, stalls: r.stalls });
+    assert_eq!(counts, fabric_oracle::run(program, options), "{name}");
 }
 
 #[test]
@@ -35,7 +45,12 @@ fn every_algorithm_runs_as_without() {
                     let Ok(placed) = algorithm.build(&case, &params) else { continue };
                     let Ok(program) = prove_and_lower(&placed, &wse2()) else { continue };
                     let name = format!("{} {kind} on {grid} of {elements}, depth {queue_depth}", algorithm.name());
-                    same_for_every_period(&name, &program, &Options { queue_depth, ..Options::default() });
+                    let options = Options { queue_depth, ..Options::default() };
+                    same_for_every_period(&name, &program, &options);
+                    if grid.count() < 40 && elements < 300 {
+                        same_as_oracle(&name, &program, &options);
+                        same_as_oracle(&name, &program, &Options { ramp_latency: 7, ..options });
+                    }
                 }
             }
         }
@@ -102,6 +117,7 @@ proptest! {
         if let Some(program) = trees(Grid::new(rows, cols), &parents, elements, (pace, chunk), sequential) {
             let options = Options { queue_depth, ramp_latency, start, ..Options::default() };
             same_for_every_period("random trees", &program, &options);
+            same_as_oracle("random trees", &program, &options);
             same_for_every_period("random trees without controls", &program.without_controls(), &options);
         }
     }

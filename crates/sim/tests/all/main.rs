@@ -9,6 +9,7 @@ mod endpoint_oracle;
 mod fabric;
 mod fabric_every_algorithm;
 mod fabric_measure;
+mod fabric_oracle;
 mod fabric_skips;
 mod network;
 mod network_plans;

@@ -6,6 +6,25 @@ use super::{NOT_COMPILED, plan::Plan};
 use crate::csl::SdkTarget;
 
 const RUN: &str = include_str!("run.py.txt");
+const MEASURING: &str = include_str!("measure.py.txt");
+
+/// The command and the note that a project which measures has more.
+pub const MEASURE: &str = "cs_python measure.py --name out ${CMADDR:+--cmaddr \"$CMADDR\"}\n";
+pub const MEASURED: &str = "
+`measure.py` measures the time as section 8.3 of \"Near-Optimal Wafer-Scale Reduce\" does: it calibrates the starts of all PEs,
+and loads and runs the program `--repeats` times. The clocks of PEs are read by the library `<time>`.
+";
+
+/// The script that measures.
+pub fn measure_script(plan: &Plan) -> String {
+    let fields = [
+        ("<<head>>", NOT_COMPILED.to_owned()),
+        ("<<kind>>", plan.collective.kind.name().to_owned()),
+        ("<<rows>>", plan.grid.rows.to_string()),
+        ("<<cols>>", plan.grid.cols.to_string()),
+    ];
+    fields.iter().fold(MEASURING.to_owned(), |text, (field, value)| text.replace(field, value))
+}
 
 /// The template with the collective's numbers, and what each rank must end with.
 pub fn run_script(plan: &Plan) -> String {

@@ -4,17 +4,23 @@
 
 use std::fmt::Write;
 
+use rustc_hash::FxHashMap;
 use unisono_base::narrow;
 use unisono_lower::wafer::{ColorRoute, Port, Ports};
 
 use super::{
     NOT_COMPILED,
+    measured::Role,
     plan::{Kind, Plan, file_name},
     ranges::{Progression, rectangles},
 };
 use crate::csl::SdkTarget;
 
-pub fn print(plan: &Plan, target: &SdkTarget) -> String {
+/// PEs of one kind and role: rows and columns.
+type Group = (u32, Role, Vec<(u32, u32)>);
+
+/// The layout; `role` gives what a PE has beside its kind.
+pub fn print(plan: &Plan, target: &SdkTarget, role: impl Fn(u32, u32) -> Role) -> String {
     let (c, grid) = (&plan.collective, plan.grid);
     let mut text = format!(
         "// A {} of {} {} on a grid of {grid} rows and columns of PEs.\n// {NOT_COMPILED}\n",
@@ -40,14 +46,21 @@ pub fn print(plan: &Plan, target: &SdkTarget) -> String {
         "\nconst LAUNCH: color = @get_color({});\n\nconst memcpy = @import_module(\"<memcpy/get_params>\", .{{ .width = {}, .height = {}, .LAUNCH = LAUNCH }});\n\nlayout {{\n  @set_rectangle({}, {});\n",
         target.launch, grid.cols, grid.rows, grid.cols, grid.rows
     );
-    let mut cells: Vec<Vec<(u32, u32)>> = vec![Vec::new(); plan.kinds.len()];
+    let mut groups: Vec<Group> = Vec::new();
+    let mut group_of: FxHashMap<(u32, Role), usize> = FxHashMap::default();
     for (pe, &kind) in plan.kind_of.iter().enumerate() {
-        cells[kind as usize].push(grid.row_col(narrow(pe)));
+        let (row, col) = grid.row_col(narrow(pe));
+        let role = role(row, col);
+        let group = *group_of.entry((kind, role.clone())).or_insert_with(|| {
+            groups.push((kind, role, Vec::new()));
+            groups.len() - 1
+        });
+        groups[group].2.push((row, col));
     }
-    for (kind, cells) in plan.kinds.iter().zip(&cells) {
+    for (kind, role, cells) in &groups {
         text.push('\n');
         for (columns, rows) in rectangles(cells) {
-            place(&mut text, kind, columns, rows);
+            place(&mut text, &plan.kinds[*kind as usize], role, columns, rows);
         }
     }
     let _ = write!(
@@ -58,7 +71,7 @@ pub fn print(plan: &Plan, target: &SdkTarget) -> String {
     text
 }
 
-fn place(text: &mut String, kind: &Kind, columns: Progression, rows: Progression) {
+fn place(text: &mut String, kind: &Kind, role: &Role, columns: Progression, rows: Progression) {
     let mut indent = "  ".to_owned();
     let mut open = |name: &str, range: Progression, text: &mut String| {
         if range.count == 1 {
@@ -84,7 +97,12 @@ fn place(text: &mut String, kind: &Kind, columns: Progression, rows: Progression
     for (number, color) in kind.colors.iter().enumerate() {
         let _ = write!(text, ", .c{number} = color_{color}");
     }
+    text.push_str(&role.params);
     text.push_str(" });\n");
+    for (color, rx, tx) in &role.routes {
+        let routes = format!(".{{ .routes = .{{ .rx = .{{ {rx} }}, .tx = .{{ {tx} }} }} }}");
+        let _ = writeln!(text, "{indent}@set_color_config({x}, {y}, {color}, {routes});");
+    }
     for route in &kind.routes {
         let _ = writeln!(text, "{indent}@set_color_config({x}, {y}, color_{}, {});", route.color, config(route));
     }

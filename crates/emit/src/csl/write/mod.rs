@@ -4,6 +4,7 @@ mod host;
 mod layout;
 mod limits;
 mod mapped;
+mod measured;
 mod operator;
 mod pe;
 mod plan;
@@ -16,6 +17,7 @@ use unisono_lower::wafer::WaferProgram;
 
 use super::SdkTarget;
 use crate::Refused;
+use measured::{Measuring, Role};
 use plan::Plan;
 
 pub use limits::vectors;
@@ -29,6 +31,9 @@ pub type Files = Vec<(String, String)>;
 
 /// Said at the head of every file that is emitted.
 const NOT_COMPILED: &str = "Written for Cerebras SDK 1.0 and the WSE-2. It was not compiled with the vendor's SDK.";
+
+/// Ids of tasks where colors are scarce: first those that no color has.
+const MEASURED_TASKS: &[u8] = &[26, 25, 24, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 7, 6, 5, 4, 3, 2, 1, 0];
 
 /// Whether a wafer program has a CSL project.
 ///
@@ -44,13 +49,39 @@ fn plan(program: &WaferProgram, target: &SdkTarget) -> Result<Plan, Refused> {
     Plan::new(program, target).map_err(refused)
 }
 
+/// Files as [`emit`] writes them, with functions that measure the time, and `measure.py`, which calls them.
+///
+/// # Errors
+/// As [`emit`], and too few colors or queues beside those of the program.
+pub fn emit_measured(program: &WaferProgram, target: &SdkTarget) -> Result<Files, Refused> {
+    let refused = |reason| Refused { target: "csl-measured", reason };
+    let target = &SdkTarget { local_tasks: MEASURED_TASKS, ..target.clone() };
+    let plan = plan(program, target)?;
+    let measuring = Measuring::new(&plan, target).map_err(refused)?;
+    let layout = layout::print(&plan, target, |row, col| measuring.role(row, col));
+    let mut files = vec![("layout.csl".to_owned(), measuring.layout(&layout))];
+    for (number, class) in plan.classes.iter().enumerate() {
+        let text = pe::print(&plan, class, target);
+        let text = measuring.program(&plan, number, &text, target).map_err(refused)?;
+        files.push((plan::file_name(number), text));
+    }
+    if plan.is_mapped() {
+        files.extend(operator::module(&plan.collective).map(|text| (operator::FILE.to_owned(), text)));
+    }
+    files.push(("run.py".to_owned(), host::run_script(&plan)));
+    files.push(("measure.py".to_owned(), host::measure_script(&plan)));
+    files.push(("commands.sh".to_owned(), host::commands(&plan, target) + host::MEASURE));
+    files.push(("README.md".to_owned(), host::readme(&plan, target) + host::MEASURED));
+    Ok(files)
+}
+
 /// The CSL project of a wafer program.
 ///
 /// # Errors
 /// What the target cannot express, with the number found and the limit.
 pub fn emit(program: &WaferProgram, target: &SdkTarget) -> Result<Files, Refused> {
     let plan = plan(program, target)?;
-    let mut files = vec![("layout.csl".to_owned(), layout::print(&plan, target))];
+    let mut files = vec![("layout.csl".to_owned(), layout::print(&plan, target, |_, _| Role::default()))];
     for (number, class) in plan.classes.iter().enumerate() {
         files.push((plan::file_name(number), pe::print(&plan, class, target)));
     }

@@ -20,6 +20,8 @@ pub struct Tile {
     pub file: String,
     /// The fabric's color of each parameter.
     pub colors: BTreeMap<String, u64>,
+    /// The parameters that are true.
+    pub flags: BTreeMap<String, bool>,
     pub routes: BTreeMap<u64, Vec<Position>>,
 }
 
@@ -83,11 +85,13 @@ impl Layout {
         let at = (self.number(&arguments[1]) * self.width + self.number(&arguments[0])) as usize;
         if name == "@set_tile_code" {
             let (Expr::Text(file), Expr::Fields(fields)) = (&arguments[2], &arguments[3]) else { panic!() };
-            let colors = fields.iter().filter(|f| f.0 != "memcpy_params");
-            let colors = colors.map(|(name, value)| (name.clone(), self.colors[value.name()])).collect();
+            let given = fields.iter().filter(|f| f.0 != "memcpy_params");
+            let (flags, colors): (Vec<_>, Vec<_>) = given.partition(|f| ["true", "false"].contains(&f.1.name()));
+            let colors = colors.into_iter().map(|(name, value)| (name.clone(), self.colors[value.name()])).collect();
+            let flags = flags.into_iter().map(|(name, value)| (name.clone(), value.name() == "true")).collect();
             let tile = &mut self.tiles[at];
             assert!(tile.file.is_empty(), "two programs for one PE");
-            (tile.file, tile.colors) = (file.clone(), colors);
+            (tile.file, tile.colors, tile.flags) = (file.clone(), colors, flags);
             return;
         }
         assert_eq!(name, "@set_color_config");

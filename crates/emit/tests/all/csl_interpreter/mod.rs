@@ -12,7 +12,7 @@ mod syntax;
 use std::collections::VecDeque;
 
 use layout::{Layout, Position, RAMP};
-use pe::Pe;
+pub use pe::Pe;
 use unisono_emit::csl::Files;
 
 /// Wavelets that wait at a router, for each color and input.
@@ -37,48 +37,79 @@ struct Router {
 
 /// Runs a project on inputs, and returns the outputs of all PEs, row by row.
 pub fn run(files: &Files, inputs: &[Vec<f32>]) -> Vec<Vec<f32>> {
-    let text = |name: &str| &files.iter().find(|f| f.0 == name).unwrap().1;
-    let layout = layout::read(&syntax::parse(text("layout.csl")));
-    let mut programs = std::collections::BTreeMap::new();
-    for tile in &layout.tiles {
-        programs.entry(tile.file.clone()).or_insert_with(|| syntax::parse(text(&tile.file)));
-    }
-    let operator = files.iter().find(|f| f.0 == "operator.csl").map(|f| operator(&f.1));
-    let mut routers: Vec<Vec<Router>> = Vec::new();
-    let mut pes: Vec<Pe> = Vec::new();
-    for (tile, input) in layout.tiles.iter().zip(inputs) {
-        let router = |(&color, positions): (&u64, &Vec<Position>)| Router {
-            color,
-            positions: positions.clone(),
-            at: 0,
-            waiting: Default::default(),
-            arrived: VecDeque::new(),
-        };
-        routers.push(tile.routes.iter().map(router).collect());
-        pes.push(Pe::new(&programs[&tile.file], &tile.colors, input, operator));
-    }
-    loop {
-        let mut moved = false;
-        for (pe, routers) in pes.iter_mut().zip(&mut routers) {
-            moved |= pe.turn(routers);
+    let mut wafer = Wafer::load(files, inputs);
+    wafer.launch("compute");
+    wafer.pes.into_iter().map(Pe::output).collect()
+}
+
+/// A project that is loaded.
+pub struct Wafer {
+    pub layout: Layout,
+    routers: Vec<Vec<Router>>,
+    pub pes: Vec<Pe>,
+    /// Rounds so far, in each of which every operation does an element and every color of a router moves a wavelet.
+    rounds: u64,
+}
+
+impl Wafer {
+    pub fn load(files: &Files, inputs: &[Vec<f32>]) -> Self {
+        let text = |name: &str| &files.iter().find(|f| f.0 == name).unwrap().1;
+        let layout = layout::read(&syntax::parse(text("layout.csl")));
+        let mut programs = std::collections::BTreeMap::new();
+        for tile in &layout.tiles {
+            programs.entry(tile.file.clone()).or_insert_with(|| syntax::parse(text(&tile.file)));
         }
-        for pe in 0..routers.len() {
-            for n in 0..routers[pe].len() {
-                moved |= pass(&layout, &mut routers, pe, n);
+        let operator = files.iter().find(|f| f.0 == "operator.csl").map(|f| operator(&f.1));
+        let mut routers: Vec<Vec<Router>> = Vec::new();
+        let mut pes: Vec<Pe> = Vec::new();
+        for (tile, input) in layout.tiles.iter().zip(inputs) {
+            let router = |(&color, positions): (&u64, &Vec<Position>)| Router {
+                color,
+                positions: positions.clone(),
+                at: 0,
+                waiting: Default::default(),
+                arrived: VecDeque::new(),
+            };
+            routers.push(tile.routes.iter().map(router).collect());
+            pes.push(Pe::new(&programs[&tile.file], tile, input, operator));
+        }
+        Self { layout, routers, pes, rounds: 0 }
+    }
+
+    /// Runs a function on all PEs to its end.
+    pub fn launch(&mut self, function: &str) {
+        let Self { layout, routers, pes, .. } = self;
+        for pe in pes.iter_mut() {
+            pe.launch(function);
+        }
+        loop {
+            let mut moved = false;
+            for (pe, routers) in pes.iter_mut().zip(routers.iter_mut()) {
+                moved |= pe.turn(routers, self.rounds);
+            }
+            self.rounds += 1;
+            // From the end, so that a wavelet to the east or the south moves one hop a round.
+            for pe in (0..routers.len()).rev() {
+                for n in 0..routers[pe].len() {
+                    moved |= pass(layout, routers, pe, n);
+                }
+            }
+            if !moved {
+                break;
             }
         }
-        if !moved {
-            break;
+        for (n, (pe, routers)) in pes.iter().zip(routers.iter()).enumerate() {
+            assert_eq!(
+                pe.ended, 1,
+                "PE {n} of {}x{} let the host go on {} times",
+                layout.height, layout.width, pe.ended
+            );
+            for r in routers {
+                assert!(r.arrived.is_empty(), "PE {n} leaves wavelets of color {}", r.color);
+                assert!(r.waiting.iter().all(VecDeque::is_empty), "wavelets of color {} wait at PE {n}", r.color);
+            }
         }
     }
-    for (n, (pe, routers)) in pes.iter().zip(&routers).enumerate() {
-        assert_eq!(pe.ended, 1, "PE {n} of {}x{} let the host go on {} times", layout.height, layout.width, pe.ended);
-        for r in routers {
-            assert!(r.arrived.is_empty(), "PE {n} leaves wavelets of color {}", r.color);
-            assert!(r.waiting.iter().all(VecDeque::is_empty), "wavelets of color {} wait at PE {n}", r.color);
-        }
-    }
-    pes.into_iter().map(Pe::output).collect()
 }
 
 /// What `combine` of the operator's file returns, by its text.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::{
     DEPTH, Router, Wavelet,
-    layout::RAMP,
+    layout::{RAMP, Tile},
     syntax::{Expr, Stmt},
 };
 
@@ -19,15 +19,37 @@ enum Value {
 
 #[derive(Clone, Debug)]
 enum Dsd {
-    Memory { array: String, start: u64, extent: u64 },
-    In { color: u64, queue: u64, extent: u64 },
-    Out { color: u64, queue: u64, extent: u64, control: bool, advance: bool },
+    Memory {
+        array: String,
+        start: u64,
+        extent: u64,
+    },
+    /// One word, again and again.
+    Word {
+        array: String,
+        extent: u64,
+    },
+    In {
+        color: u64,
+        queue: u64,
+        extent: u64,
+    },
+    Out {
+        color: u64,
+        queue: u64,
+        extent: u64,
+        control: bool,
+        advance: bool,
+    },
 }
 
 impl Dsd {
     fn extent(&self) -> u64 {
         match self {
-            Dsd::Memory { extent, .. } | Dsd::In { extent, .. } | Dsd::Out { extent, .. } => *extent,
+            Dsd::Memory { extent, .. }
+            | Dsd::Word { extent, .. }
+            | Dsd::In { extent, .. }
+            | Dsd::Out { extent, .. } => *extent,
         }
     }
 }
@@ -47,7 +69,7 @@ impl Operation {
         let queue = |d: &Dsd| match d {
             Dsd::In { queue, .. } => Some((true, *queue)),
             Dsd::Out { queue, .. } => Some((false, *queue)),
-            Dsd::Memory { .. } => None,
+            Dsd::Memory { .. } | Dsd::Word { .. } => None,
         };
         let held: Vec<_> = self.operands.iter().filter_map(queue).collect();
         let thread = self.activates.and(held.iter().find(|q| !q.0).or(held.first())).map(|q| q.1);
@@ -59,7 +81,14 @@ pub struct Pe {
     values: BTreeMap<String, Value>,
     arrays: BTreeMap<String, Vec<f32>>,
     tasks: BTreeMap<u64, Vec<Stmt>>,
-    /// Rest of `compute`, loops unrolled.
+    /// The functions, by name.
+    functions: BTreeMap<String, Vec<Stmt>>,
+    /// The PE's clock shows this in round 0.
+    clock: u64,
+    now: u64,
+    /// Samples of the clock, by the array that they were written to.
+    pub samples: BTreeMap<String, u64>,
+    /// The rest of the function that was launched, loops unrolled.
     sequence: VecDeque<Stmt>,
     active: VecDeque<u64>,
     running: Vec<Operation>,
@@ -69,17 +98,18 @@ pub struct Pe {
 }
 
 impl Pe {
-    pub fn new(
-        program: &[Stmt],
-        colors: &BTreeMap<String, u64>,
-        input: &[f32],
-        operator: Option<fn(f32, f32) -> f32>,
-    ) -> Self {
-        let values = colors.iter().map(|(name, color)| (name.clone(), Value::Number(*color))).collect();
+    pub fn new(program: &[Stmt], tile: &Tile, input: &[f32], operator: Option<fn(f32, f32) -> f32>) -> Self {
+        let colors = tile.colors.iter().map(|(name, color)| (name.clone(), Value::Number(*color)));
+        let flags = tile.flags.iter().map(|(name, flag)| (name.clone(), Value::Number(u64::from(*flag))));
+        let values = colors.chain(flags).collect();
         let mut pe = Self {
             values,
             arrays: BTreeMap::new(),
             tasks: BTreeMap::new(),
+            functions: BTreeMap::new(),
+            clock: 0,
+            now: 0,
+            samples: BTreeMap::new(),
             sequence: VecDeque::new(),
             active: VecDeque::new(),
             running: Vec::new(),
@@ -90,7 +120,6 @@ impl Pe {
         for s in program {
             match s {
                 Stmt::Let(name, value) => pe.declare(name, value),
-                Stmt::Block(name, body) if name == "compute" => pe.sequence = unrolled(body),
                 Stmt::Block(name, body) if name == "comptime" => pe.bind(body, &bodies),
                 Stmt::Block(name, body) => drop(bodies.insert(name.clone(), body.clone())),
                 _ => {}
@@ -98,7 +127,24 @@ impl Pe {
         }
         let vector = pe.arrays.get_mut("input").unwrap();
         vector[..input.len()].copy_from_slice(input);
+        pe.functions = bodies;
         pe
+    }
+
+    /// Starts a function, as the host does.
+    pub fn launch(&mut self, function: &str) {
+        self.ended = 0;
+        self.sequence = unrolled(&self.functions[function]);
+    }
+
+    /// Sets what the clock shows before the first round.
+    pub fn set_clock(&mut self, clock: u64) {
+        self.clock = clock;
+    }
+
+    /// Sets a word of the PE's memory.
+    pub fn set(&mut self, array: &str, value: f32) {
+        self.arrays.get_mut(array).unwrap()[0] = value;
     }
 
     pub fn output(mut self) -> Vec<f32> {
@@ -129,6 +175,10 @@ impl Pe {
     fn dsd(&self, kind: &Expr, fields: &Expr) -> Dsd {
         if let Some(Expr::Access(extent, array, start)) = fields.field("tensor_access") {
             return Dsd::Memory { array: array.clone(), start: *start, extent: *extent };
+        }
+        if let Some(Expr::Address(array)) = fields.field("base_address") {
+            assert_eq!(fields.field("stride"), Some(&Expr::Int(0)));
+            return Dsd::Word { array: array.clone(), extent: 1 };
         }
         let input = kind.name() == "fabin_dsd";
         let queue = fields.field(if input { "input_queue" } else { "output_queue" }).unwrap();
@@ -178,7 +228,8 @@ impl Pe {
     }
 
     /// Whether something was done: a task, a statement of `compute`, or an element of an operation.
-    pub fn turn(&mut self, routers: &mut [Router]) -> bool {
+    pub(super) fn turn(&mut self, routers: &mut [Router], now: u64) -> bool {
+        self.now = now;
         let mut moved = false;
         if let Some(id) = self.active.pop_front() {
             let body = self.tasks[&id].clone();
@@ -189,7 +240,10 @@ impl Pe {
         while !self.running.iter().any(|o| o.activates.is_none())
             && let Some(s) = self.sequence.pop_front()
         {
-            self.statements(&[s]);
+            match self.called(&s) {
+                Some(body) => body.into_iter().rev().for_each(|s| self.sequence.push_front(s)),
+                None => self.statements(&[s]),
+            }
             moved = true;
         }
         let mut n = 0;
@@ -206,11 +260,31 @@ impl Pe {
         moved
     }
 
+    /// The statements of a function that is called, or of the arm of an `if`, in the function that runs.
+    fn called(&self, s: &Stmt) -> Option<VecDeque<Stmt>> {
+        match s {
+            Stmt::Do(Expr::Call(name, _)) => self.functions.get(name).map(|body| unrolled(body)),
+            Stmt::If(arms, last) => {
+                let arm = arms.iter().find(|a| self.number(&a.0) == 1);
+                Some(unrolled(arm.map_or(last, |a| &a.1)))
+            }
+            _ => None,
+        }
+    }
+
     fn statements(&mut self, body: &[Stmt]) {
         for s in body {
             match s {
                 Stmt::Assign(name, operator, value) => {
                     let now = match (operator.as_str(), value) {
+                        ("=", Expr::Call(call, of)) if call == "@set_dsd_length" => {
+                            let (Value::Dsd(Dsd::Word { array, .. }), Expr::Element(from, at)) =
+                                (self.values[of[0].name()].clone(), &of[1])
+                            else {
+                                panic!()
+                            };
+                            Value::Dsd(Dsd::Word { array, extent: self.arrays[from][*at] as u64 })
+                        }
                         ("=", Expr::Call(call, of)) => {
                             assert_eq!(call, "@increment_dsd_offset");
                             let Value::Dsd(Dsd::Memory { array, start, extent }) = self.values[of[0].name()].clone()
@@ -243,6 +317,12 @@ impl Pe {
                 self.active.push_back(id);
             }
             "sys_mod.unblock_cmd_stream" => self.ended += 1,
+            "time.enable_tsc" => {}
+            "time.get_timestamp" => {
+                let Expr::Address(array) = &of[0] else { panic!() };
+                assert_eq!(self.arrays[array].len(), 3);
+                self.samples.insert(array.clone(), self.clock + self.now);
+            }
             _ => {
                 let mut names: Vec<&Expr> = of.iter().filter(|e| matches!(e, Expr::Name(_))).collect();
                 if call == "@map" {
@@ -286,7 +366,7 @@ impl Pe {
             let ready = match operand {
                 Dsd::In { color, .. } => !routers[find(*color, routers)].arrived.is_empty(),
                 Dsd::Out { color, .. } => routers[find(*color, routers)].waiting[RAMP].len() < DEPTH,
-                Dsd::Memory { .. } => true,
+                Dsd::Memory { .. } | Dsd::Word { .. } => true,
             };
             if !ready {
                 return false;
@@ -297,6 +377,7 @@ impl Pe {
             values.push(match source {
                 Dsd::In { color, .. } => routers[find(*color, routers)].arrived.pop_front().unwrap(),
                 Dsd::Memory { array, start, .. } => self.arrays[array][(start + o.done) as usize],
+                Dsd::Word { array, .. } => self.arrays[array][0],
                 Dsd::Out { .. } => panic!("an output as a source"),
             });
         }
@@ -317,6 +398,7 @@ impl Pe {
                 let wavelet = if *control { Wavelet::Control } else { Wavelet::Data(value, *advance && last) };
                 routers[find(*color, routers)].waiting[RAMP].push_back(wavelet);
             }
+            Dsd::Word { array, .. } => self.arrays.get_mut(array).unwrap()[0] = value,
             Dsd::In { .. } => panic!("an input as a destination"),
         }
         o.done += 1;

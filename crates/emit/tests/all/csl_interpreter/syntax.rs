@@ -16,6 +16,8 @@ pub enum Expr {
     Equal(Box<Expr>, Box<Expr>),
     Or(Box<Expr>, Box<Expr>),
     Address(String),
+    /// `array[at]`
+    Element(String, usize),
 }
 
 #[derive(Clone, Debug)]
@@ -224,6 +226,11 @@ impl Parser {
         }
         while self.take(".") {
             word = format!("{word}.{}", self.next());
+        }
+        if self.take("[") {
+            let at = self.next().parse().unwrap();
+            self.want("]");
+            return Expr::Element(word, at);
         }
         if !self.take("(") {
             return Expr::Name(word);
