@@ -212,7 +212,8 @@ def test_thread_blocks_share_the_work_of_a_gpu(tmp_path: Path) -> None:
             moved["tbg_info"]["tb_id"] = 1
             file.write_text(json.dumps(plan))
             ran = call("verify", str(file), "--bytes", "1MiB", "--json")
-            assert ran.code == 1 and ran.json["diagnostics"]
+            assert ran.code == 1
+            assert ran.json["diagnostics"]
 
 
 @pytest.mark.parametrize("collective", ["allreduce", "broadcast", "reduce"])

@@ -73,8 +73,9 @@ def emit(
 
     """
     check_target(folder)
-    choices = {"in_place": in_place, "gpus_per_box": gpus_per_box, "thread_blocks": thread_blocks}
-    files = emit_files(schedule, target, **choices)
+    files = emit_files(
+        schedule, target, in_place=in_place, gpus_per_box=gpus_per_box, thread_blocks=thread_blocks
+    )
     write_target(folder, files)
     return list(files)
 

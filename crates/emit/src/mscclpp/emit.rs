@@ -119,9 +119,14 @@ fn text(proven: &Verified, choices: &Choices, boxes: &[u32], also_the_other_way:
                 continue;
             }
             let text = exporter.text();
-            let finding = read_back(&text, c, class)?;
+            let mut finding = read_back(&text, c, class)?;
+            if finding.is_none() && also_the_other_way {
+                // The runtime may give one buffer or two to either form of a plan (docs/gpu-plans.md).
+                let other = Exporter::new(schedule, &flow, &order, Form { in_place: !in_place, ..form })?.text();
+                finding = read_back(&other, c, class)?;
+            }
             match finding.as_ref().map(|finding| finding.code) {
-                Some("race") if shares > 1 && !form.pieces => form.pieces = true,
+                Some("race") if form.shares > 1 && !form.pieces => form.pieces = true,
                 Some("limit") if form.shares > 1 && choices.thread_blocks.is_none() => {
                     form.shares /= 2;
                     form.pieces &= form.shares > 1;
@@ -129,20 +134,12 @@ fn text(proven: &Verified, choices: &Choices, boxes: &[u32], also_the_other_way:
                 _ => break (text, finding),
             }
         };
-        if let Some(finding) = finding {
-            if !matches!(finding.code, "limit" | "relaunch") {
-                return Err(fault(&finding.message));
-            }
-            is_overtaken |= finding.code == "relaunch";
-            refused = finding.message;
-            continue;
+        let Some(finding) = finding else { return Ok(text) };
+        if !matches!(finding.code, "limit" | "relaunch") {
+            return Err(fault(&finding.message));
         }
-        if also_the_other_way {
-            // The runtime may give one buffer or two to either form of a plan (docs/gpu-plans.md).
-            let other = Exporter::new(schedule, &flow, &order, Form { in_place: !in_place, ..form })?.text();
-            read_back(&other, c, class)?.map_or(Ok(()), |finding| Err(fault(&finding.message)))?;
-        }
-        return Ok(text);
+        is_overtaken |= finding.code == "relaunch";
+        refused = finding.message;
     }
     Err(refused)
 }

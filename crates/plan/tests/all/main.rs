@@ -6,6 +6,7 @@ mod choices;
 mod common;
 mod concurrent_flow;
 mod csl_choices;
+#[expect(dead_code, reason = "a module that the tests of two crates share")]
 #[path = "../../../emit/tests/all/csl_interpreter/mod.rs"]
 mod csl_interpreter;
 mod discovered;

@@ -300,11 +300,11 @@ fn switches_add_and_store_by_switch_channels() {
         for (ranks, pieces, root) in [(2, 1, 0), (3, 2, 1), (4, 6, 3), (8, 4, 5)] {
             let schedule = by_switch(kind, ranks, pieces, root);
             let what = format!("{kind} on {ranks} by a switch, root {root}");
-            for in_place in [true, false] {
-                let choices = Choices { in_place: Some(in_place), ..Choices::default() };
+            for (in_place, shares) in [(true, 1), (false, 1), (true, 2), (false, 2)] {
+                let choices = Choices { in_place: Some(in_place), thread_blocks: Some(shares), ..Choices::default() };
                 let text = emit_as(&schedule, &choices).unwrap_or_else(|e| panic!("{what}: {e}"));
                 let plan = holds(&text, &schedule, if ranks < 8 { 8 } else { 2 }, &what);
-                assert_eq!(named(&plan, op).count(), pieces as usize, "{what}");
+                assert_eq!(named(&plan, op).count(), (pieces * shares) as usize, "{what}");
                 assert_eq!(plan["min_message_size"], pieces * 32, "{what}");
             }
             let apart = Choices { gpus_per_box: Some(1), ..Choices::default() };
