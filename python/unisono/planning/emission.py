@@ -73,9 +73,7 @@ def emit(
 
     """
     check_target(folder)
-    files = emit_files(
-        schedule, target, in_place=in_place, gpus_per_box=gpus_per_box, thread_blocks=thread_blocks
-    )
+    files = emit_files(schedule, target, in_place=in_place, gpus_per_box=gpus_per_box, thread_blocks=thread_blocks)
     write_target(folder, files)
     return list(files)
 
