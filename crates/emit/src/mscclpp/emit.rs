@@ -10,7 +10,8 @@ use super::{
     export::{Exporter, Form},
     fault::Fault,
     layout::COLLECTIVES,
-    plan::Protocol,
+    limits,
+    plan::{Protocol, read},
     unit::{MscclPp, NAME, Options, PROCESSORS, REFERENCE, check},
 };
 use crate::{Asked, Choices, Emitter, Files, Refused, msccl::chunk_elements};
@@ -159,6 +160,11 @@ fn read_back(text: &str, c: &Collective, class: &str) -> Result<Option<Fault>, S
     let operator = if c.kind.reduces() { c.operator } else { Operator::Sum };
     let meant = Collective { operator, ..*c };
     let asked = Asked { elements: Some(u64::from(c.elements)), dtype: Some(c.dtype), ..Asked::default() };
+    let plan = read(text).map_err(|e| fault(&e.to_string()))?;
+    // Before the proof, which takes long for plans that are far beyond the limits.
+    if let Some(limit) = limits::check(&plan, PROCESSORS).into_iter().next() {
+        return Ok(Some(limit));
+    }
     let checked = check(text, &asked, Options::default()).map_err(|e| fault(&e.to_string()))?;
     if let Some(first) = checked.diagnostics.into_iter().next() {
         return Ok(Some(first));
