@@ -104,7 +104,7 @@ fn text(proven: &Verified, choices: &Choices, boxes: &[u32], also_the_other_way:
     let in_place = choices.in_place.unwrap_or_else(|| in_place_by_itself(c.kind));
     let mut refused = String::new();
     let mut is_overtaken = false;
-    for (protocol, answers) in protocols {
+    'protocols: for (protocol, answers) in protocols {
         if answers && !is_overtaken {
             continue;
         }
@@ -114,7 +114,15 @@ fn text(proven: &Verified, choices: &Choices, boxes: &[u32], also_the_other_way:
         let (text, finding) = loop {
             let exporter = Exporter::new(schedule, &flow, &order, form)?;
             let held = (PROCESSORS as usize / exporter.chain()).max(1);
-            if form.shares as usize > held && choices.thread_blocks.is_none() {
+            if form.shares as usize > held {
+                if let Some(shares) = choices.thread_blocks {
+                    let needed = u64::from(shares) * exporter.chain() as u64;
+                    refused = format!(
+                        "{shares} thread blocks that share the work need {needed} processors of a GPU, which has {PROCESSORS}; accepted \
+                         are 1 to {held}"
+                    );
+                    continue 'protocols;
+                }
                 form.shares = 1 << held.ilog2();
                 form.pieces &= form.shares > 1;
                 continue;

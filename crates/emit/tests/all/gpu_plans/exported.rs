@@ -109,6 +109,12 @@ fn what_a_plan_cannot_hold_is_refused_with_the_reason() {
         emit_as(&build("ring", Kind::Allreduce, 4, 16).unwrap(), &three).unwrap_err(),
         "mscclpp cannot express this schedule: 4 GPUs do not fill boxes of 3; use a number that divides 4"
     );
+    let many = Choices { thread_blocks: Some(u32::MAX), ..Choices::default() };
+    assert_eq!(
+        emit_as(&build("recursive-doubling", Kind::Allreduce, 4, 16).unwrap(), &many).unwrap_err(),
+        "mscclpp cannot express this schedule: 4294967295 thread blocks that share the work need 8589934590 processors of a GPU, \
+         which has 108; accepted are 1 to 54"
+    );
     let c = Collective::new(Kind::Allreduce, 4, 16, 0, Operator::Max, Dtype::F32).unwrap();
     let ring = ALGORITHMS.iter().find(|a| a.name() == "ring").unwrap();
     let schedule = ring.build(&Case::on_ranks(c, Ranks::default()), &Params::new()).unwrap().schedule;
