@@ -1,5 +1,6 @@
 """Arrays as a rank holds them, what is under way on them, and ways to begin it."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -88,7 +89,7 @@ class Pending:
 class Route:
     """A way to carry out one collective on one array."""
 
-    #: What carries it out without Python; None where `begin` does.
+    #: What carries it out without Python; None where a `PythonRoute` begins it.
     here: LibraryCollective | PairMessages | None = None
     #: Whether it takes one of the channels of the world.
     by_world = False
@@ -103,9 +104,13 @@ class Route:
         """Does what participants must do together, before anything is under way; nothing by default."""
         return
 
+
+class PythonRoute(Route, ABC):
+    """A route that Python begins wherever it has nothing for `here`."""
+
+    @abstractmethod
     def begin(self, held: Held) -> Pending:
         """Begins the rank's part; until its end it reads the region given and writes the region got, and no other."""
-        raise NotImplementedError(f"{type(self).__name__} is carried out by what it has for `here`")
 
     def begin_in_place(self, held: Held) -> Pending:
         """The same in the array's own memory."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from unisono._core import Discovery, Operation, PairMessages
 from unisono.base.facts import reduces
-from unisono.tasks._held import Held, Pending, Route
+from unisono.tasks._held import Held, Pending, PythonRoute
 from unisono.tasks._operators import COMBINE, NAMES
 from unisono.tasks._regions import Boxes, Data, pack, pieces, place, volume
 from unisono.tasks._transport import EXCHANGE, Transport
@@ -19,7 +19,7 @@ from unisono.tasks._transport import EXCHANGE, Transport
 Contribution = tuple[Data, Data | None]
 
 
-class Messages(Route):
+class Messages(PythonRoute):
     """Every pair by itself. Partial results are combined in the order of ranks, so to the same bits everywhere."""
 
     def __init__(

@@ -9,7 +9,7 @@ import numpy as np
 
 from unisono._core import Discovery, LibraryCollective, Operation
 from unisono.tasks import _transport
-from unisono.tasks._held import Route
+from unisono.tasks._held import PythonRoute, Route
 from unisono.tasks._regions import Boxes, Data, Part
 
 
@@ -94,7 +94,7 @@ class ByLibrary(Route, ABC):
         """The function of the library, with its memory."""
 
 
-class ByWorld(Route, ABC):
+class ByWorld(PythonRoute):
     """By a plan where there is one, else by the library: all ranks take part, with equal parts."""
 
     by_world = True
