@@ -151,16 +151,22 @@ pub fn begin(arguments: Arguments, request: usize, place: Place, original: impl 
     if settings().off {
         return pass();
     }
-    shielded(arguments.comm, &pass, |started| match serve(&arguments, request, started) {
+    shielded(arguments.comm, &pass, |started| answer(serve(&arguments, request, started), arguments.comm, pass))
+}
+
+/// The code for the program: of a call that was served or not, which `pass` then makes, or that failed, after
+/// a call of the communicator's error handler.
+pub fn answer(served: Outcome<bool>, comm: usize, pass: impl Fn() -> c_int) -> c_int {
+    match served {
         Ok(true) => 0,
         Ok(false) => pass(),
         Err(failed) => {
             if let Some(library) = library() {
-                library.call_error_handler(library.constants.handle(arguments.comm), failed);
+                library.call_error_handler(library.constants.handle(comm), failed);
             }
             failed.0
         }
-    })
+    }
 }
 
 /// Begins a call; false where it is the library's, which is so on all ranks or on none.

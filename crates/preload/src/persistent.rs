@@ -55,16 +55,7 @@ pub fn prepare(arguments: Arguments, request: usize, place: Place, original: imp
     if settings().off || !settings().nonblocking {
         return pass();
     }
-    shielded(arguments.comm, &pass, |_| match serve(&arguments, request) {
-        Ok(true) => 0,
-        Ok(false) => pass(),
-        Err(failed) => {
-            if let Some(library) = library() {
-                library.call_error_handler(library.constants.handle(arguments.comm), failed);
-            }
-            failed.0
-        }
-    })
+    shielded(arguments.comm, &pass, |_| begun::answer(serve(&arguments, request), arguments.comm, pass))
 }
 
 /// Prepares a call; false where it is the library's, which is so on all ranks or on none.
