@@ -108,6 +108,8 @@ pub enum Place<'a> {
 pub struct Ranks {
     pub latency_ns: f64,
     pub issue_ns: f64,
+    /// The part of the latency in which the receiver of a message learns that it is there.
+    pub signal_ns: f64,
     pub ns_per_byte: f64,
     pub reduce_ns_per_byte: f64,
     /// Ranks that a node of the machine holds, where it has such a level: consecutive ones, so algorithms keep early

@@ -242,6 +242,12 @@ impl Schedule {
         Operands(&self.operands[self.operand_rows(id).1])
     }
 
+    /// Returns whether an instruction stores what it reads from a buffer of its node in another place there, unchanged.
+    pub fn is_copy(&self, id: InstrId) -> bool {
+        let is_local = |operand: Operand| !matches!(operand, Operand::Stream(_));
+        self.sources(id).len() == 1 && self.sources(id).iter().all(is_local) && self.sinks(id).iter().any(is_local)
+    }
+
     /// The operand in a row of the table.
     #[inline]
     pub(crate) fn operand(&self, row: usize) -> Operand {

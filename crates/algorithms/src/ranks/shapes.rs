@@ -73,7 +73,7 @@ pub fn quickest(case: &Case, fabric: &Fabric, shapes: &[Shape]) -> Result<Shape,
 /// The predicted time of a forest, with the work of hosts and their reductions.
 fn time_ns(case: &Case, fabric: &Fabric, shape: Shape) -> Result<f64, NoForest> {
     let ranks = case.ranks();
-    Ok(trees(case, fabric, shape)?.time_ns(ranks.issue_ns, ranks.reduce_ns_per_byte))
+    Ok(trees(case, fabric, shape)?.time_ns(ranks.issue_ns, ranks.signal_ns, ranks.reduce_ns_per_byte))
 }
 
 /// Returns the facts from which the time of a forest is computed.

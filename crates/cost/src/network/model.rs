@@ -3,7 +3,7 @@
 //! T = latency of the slowest part + sum over exchanges of the time that the bytes of the busiest link take, where
 //! * a message over h links has the latency h alpha + 2 o: alpha is the output, link and input latency of one link
 //!   (virtual cut-through: only the head waits at each), o the host's overhead at either end; unlike links have each their own
-//!   alpha;
+//!   alpha; where the machine states a signal, each message has it too, and the start of a kernel comes once;
 //! * a flow that is repeated is a chain: what a rank sends waits for what it received before, so its latency is the longest
 //!   sum along `repeat` messages that follow each other; that of a part is the sum over its flows, flow k of each exchange;
 //! * all flows of an exchange are under way at once, over all ports and directions, and share links ([`super::loads`]);
@@ -45,6 +45,10 @@ pub struct NetworkModel {
     places: Vec<u32>,
     speeds: Speeds,
     pub overhead_ns: f64,
+    /// [`Network::signal_ns`], [`Network::launch_ns`] and [`Network::copy_ns_per_byte`].
+    pub signal_ns: f64,
+    pub launch_ns: f64,
+    copy_ns_per_byte: f64,
     /// Of a link of the machine's own speed, for the bytes of the whole vector: planes share them.
     pub ns_per_byte: f64,
     pub reduce_ns_per_byte: f64,
@@ -70,6 +74,9 @@ impl NetworkModel {
             routing: topology.routing(),
             places,
             overhead_ns: 2.0 * network.host_overhead_ns,
+            signal_ns: network.signal_ns,
+            launch_ns: network.launch_ns,
+            copy_ns_per_byte: network.copy_ns_per_byte,
             ns_per_byte: 8.0 / network.link_gbps / planes,
             reduce_ns_per_byte: network.gamma_ns_per_byte / planes,
             packet_bytes: u64::from(network.packet_bytes) * u64::from(network.planes),
@@ -157,7 +164,7 @@ impl NetworkModel {
             latency.resize(latency.len().max(of_run.len()), 0.0);
             latency.iter_mut().zip(of_run).for_each(|(all, ns)| *all += ns * scale);
         }
-        latency.into_iter().fold(0.0, f64::max) + transfers
+        self.launch_ns + latency.into_iter().fold(0.0, f64::max) + transfers
     }
 
     /// The distances of the exchanges, and of the flows of one, that are routed if at most about `most` messages are.
@@ -176,12 +183,12 @@ impl NetworkModel {
 
     /// Nanoseconds of messages along trees.
     pub fn trees_ns(&self, trees: &Trees) -> f64 {
-        trees.time_ns(self.overhead_ns / 2.0, self.reduce_ns_per_byte)
+        self.launch_ns + trees.time_ns(self.overhead_ns / 2.0, self.signal_ns, self.reduce_ns_per_byte)
     }
 
     /// Of a way with this latency; a message from a rank to itself takes none.
     pub(super) fn message_ns(&self, from: u32, to: u32, way_ns: f64) -> f64 {
-        if from == to { 0.0 } else { way_ns + self.overhead_ns }
+        if from == to { 0.0 } else { way_ns + self.overhead_ns + self.signal_ns }
     }
 
     /// Nanoseconds of a schedule, by a timetable of its messages, or by their rounds if it is huge. `places` are those of the ranks and of the
@@ -212,6 +219,9 @@ impl NetworkModel {
             computing: &self.computing,
             planes: self.planes,
             host_ns: self.overhead_ns / 2.0,
+            signal_ns: self.signal_ns,
+            launch_ns: self.launch_ns,
+            copy_ns_per_byte: self.copy_ns_per_byte,
             ns_per_byte: self.ns_per_byte,
             reduce_ns_per_byte: self.reduce_ns_per_byte,
             packet_bytes: self.packet_bytes,
@@ -247,7 +257,7 @@ impl NetworkModel {
             let hosts = f64::from(round.most_messages(self.ranks())) * self.overhead_ns;
             transfer.max(round.reduced as f64 * self.reduce_ns_per_byte).max(hosts)
         };
-        Ok(longest + rounds.iter().map(transfer_ns).sum::<f64>())
+        Ok(self.launch_ns + longest + rounds.iter().map(transfer_ns).sum::<f64>())
     }
 }
 

@@ -53,6 +53,11 @@ pub(super) struct Prices<'a> {
     pub planes: u32,
     /// Of a message, at either end.
     pub host_ns: f64,
+    /// Of a message to a rank, when it is there.
+    pub signal_ns: f64,
+    /// Before a rank begins.
+    pub launch_ns: f64,
+    pub copy_ns_per_byte: f64,
     /// On a link of the machine's own rate.
     pub ns_per_byte: f64,
     pub reduce_ns_per_byte: f64,
@@ -306,7 +311,9 @@ impl<'a> Run<'a> {
         };
         for id in 0..narrow::<u32>(count) {
             if run.missing[id as usize] == 0 {
-                run.events.add(0, Event::Begin(id));
+                let node = flow.node_of(InstrId(id));
+                let begin = if run.is_switch(node) { 0.0 } else { prices.launch_ns };
+                run.events.add(rounded(begin * PS_PER_NS), Event::Begin(id));
             }
         }
         run
@@ -371,16 +378,19 @@ impl<'a> Run<'a> {
 
     /// What a message costs the host of a node; a switch has none.
     fn host_ps(&self, node: NodeId) -> u64 {
-        let is_switch = self.prices.places[node.index()] >= self.prices.plane.accelerators();
-        if is_switch { 0 } else { rounded(self.prices.host_ns * PS_PER_NS) }
+        if self.is_switch(node) { 0 } else { rounded(self.prices.host_ns * PS_PER_NS) }
     }
 
-    /// The host reduces and sends.
+    fn is_switch(&self, node: NodeId) -> bool {
+        self.prices.places[node.index()] >= self.prices.plane.accelerators()
+    }
+
+    /// The host reduces, sends and copies.
     fn begin(&mut self, now: u64, id: InstrId) {
         let (schedule, flow, prices) = (self.schedule, self.flow, self.prices);
         let node = flow.node_of(id);
         let place = prices.places[node.index()];
-        let is_switch = place >= prices.plane.accelerators();
+        let is_switch = self.is_switch(node);
         let host = self.host(node, id);
         let host_ps = self.host_ps(node);
         let operands = schedule.sources(id).len() as u64;
@@ -403,6 +413,10 @@ impl<'a> Run<'a> {
             } else {
                 self.events.add(posted, Event::Posted(message));
             }
+        }
+        if !is_switch && schedule.is_copy(id) {
+            // What is copied and sent need not be copied before.
+            time = time.saturating_add(rounded(bytes as f64 * prices.copy_ns_per_byte * PS_PER_NS));
         }
         if !is_switch || is_engine {
             self.hosts[host] = time;
@@ -572,8 +586,10 @@ impl<'a> Run<'a> {
         message.latest = message.latest.max(tail);
         message.missing -= 1;
         if message.missing == 0 {
-            let latest = message.latest;
-            self.events.add(latest, Event::There(at));
+            let to_rank = message.to < self.prices.plane.accelerators();
+            let signal_ns = if to_rank { self.prices.signal_ns } else { 0.0 };
+            let known = message.latest.saturating_add(rounded(signal_ns * PS_PER_NS));
+            self.events.add(known, Event::There(at));
         }
     }
 

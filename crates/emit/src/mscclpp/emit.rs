@@ -1,6 +1,6 @@
 //! The emitter of plans: chooses the protocol, and proves what it has written before it hands it out.
 
-use unisono_base::Diagnostics;
+use unisono_base::{Diagnostics, InstrId};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_lower::{File, VerifiedFile};
 use unisono_machine::network::Network;
@@ -89,68 +89,127 @@ fn text(proven: &Verified, choices: &Choices, boxes: &[u32], also_the_other_way:
     let Some(class) = &proven.proof().expression_class else {
         return Err("its results are of too many combinations for a comparison with the emitted file".to_owned());
     };
-    let unit = chunk_elements(schedule);
     let mut found = Diagnostics::default();
     let flow = Flow::new(schedule, &mut found);
-    let order = topological(schedule, &flow, &mut found);
-    let bytes = u64::from(c.input_len(0).max(c.output_len(0))) * c.dtype.bytes();
-    let mut protocols = vec![(Protocol::LL, false), (Protocol::LL, true), (Protocol::Simple, false)];
-    if schedule.node_count() > c.ranks as usize || boxes.iter().any(|&own| own != boxes[0]) {
-        // Packets that a switch adds, or that a port channel carries, are not written.
-        protocols.drain(..2);
-    } else if bytes > PACKETS_BYTES {
-        protocols.rotate_right(1);
-    }
-    let in_place = choices.in_place.unwrap_or_else(|| in_place_by_itself(c.kind));
-    let mut refused = String::new();
-    let mut is_overtaken = false;
-    'protocols: for (protocol, answers) in protocols {
+    let writing = Writing {
+        schedule,
+        order: topological(schedule, &flow, &mut found),
+        flow,
+        class,
+        boxes,
+        unit: chunk_elements(schedule),
+        in_place: choices.in_place.unwrap_or_else(|| in_place_by_itself(c.kind)),
+        thread_blocks: choices.thread_blocks,
+        also_the_other_way,
+    };
+    let (mut refused, mut is_overtaken) = (String::new(), false);
+    for (protocol, answers) in writing.protocols() {
         if answers && !is_overtaken {
             continue;
         }
-        let shares = choices.thread_blocks.unwrap_or_else(|| shares(protocol, u64::from(unit) * c.dtype.bytes()));
+        match writing.fitted(protocol, answers)? {
+            Attempt::Proved(text) => return Ok(text),
+            Attempt::Refused(reason) => refused = reason,
+            Attempt::Overtaken(reason) => (refused, is_overtaken) = (reason, true),
+        }
+    }
+    Err(refused)
+}
+
+/// What became of a protocol.
+enum Attempt {
+    Proved(String),
+    /// The runtime does not hold the plan.
+    Refused(String),
+    /// The next launch overtakes readers, which may have to answer.
+    Overtaken(String),
+}
+
+struct Writing<'a> {
+    schedule: &'a Schedule,
+    flow: Flow,
+    order: Vec<InstrId>,
+    /// Of the results that the plan must have.
+    class: &'a str,
+    boxes: &'a [u32],
+    unit: u32,
+    in_place: bool,
+    /// As the user says.
+    thread_blocks: Option<u32>,
+    also_the_other_way: bool,
+}
+
+impl Writing<'_> {
+    /// The protocols in the order in which they are tried, and whether readers answer.
+    fn protocols(&self) -> Vec<(Protocol, bool)> {
+        let c = self.schedule.collective();
+        let bytes = u64::from(c.input_len(0).max(c.output_len(0))) * c.dtype.bytes();
+        let mut protocols = vec![(Protocol::LL, false), (Protocol::LL, true), (Protocol::Simple, false)];
+        let has_switches = self.schedule.node_count() > c.ranks as usize;
+        if has_switches || self.boxes.iter().any(|&own| own != self.boxes[0]) {
+            // Packets that a switch adds, or that a port channel carries, are not written.
+            protocols.drain(..2);
+        } else if bytes > PACKETS_BYTES {
+            protocols.rotate_right(1);
+        }
+        protocols
+    }
+
+    /// Writes a plan with as many thread blocks as are worth it, or fewer where the runtime does not hold those, down to one. The number
+    /// that the user states stays.
+    ///
+    /// # Errors
+    /// A fault of the exporter.
+    fn fitted(&self, protocol: Protocol, answers: bool) -> Result<Attempt, String> {
+        let chunk_bytes = u64::from(self.unit) * self.schedule.collective().dtype.bytes();
+        let shares = self.thread_blocks.unwrap_or_else(|| shares(protocol, chunk_bytes));
+        let (unit, in_place, boxes) = (self.unit, self.in_place, self.boxes);
         let mut form = Form { protocol, unit, in_place, answers, boxes, shares, pieces: false };
-        // Fewer thread blocks where the runtime does not hold those, down to one, unless the user states their number.
-        let (text, finding) = loop {
-            let exporter = Exporter::new(schedule, &flow, &order, form)?;
+        loop {
+            let exporter = self.exporter(form)?;
             let held = (PROCESSORS as usize / exporter.chain()).max(1);
             if form.shares as usize > held {
-                if let Some(shares) = choices.thread_blocks {
+                if let Some(shares) = self.thread_blocks {
                     let needed = u64::from(shares) * exporter.chain() as u64;
-                    refused = format!(
+                    return Ok(Attempt::Refused(format!(
                         "{shares} thread blocks that share the work need {needed} processors of a GPU, which has {PROCESSORS}; accepted \
                          are 1 to {held}"
-                    );
-                    continue 'protocols;
+                    )));
                 }
-                form.shares = 1 << held.ilog2();
-                form.pieces &= form.shares > 1;
+                form = fewer(form, 1 << held.ilog2());
                 continue;
             }
             let text = exporter.text();
-            let mut finding = read_back(&text, c, class)?;
-            if finding.is_none() && also_the_other_way {
-                // The runtime may give one buffer or two to either form of a plan (docs/gpu-plans.md).
-                let other = Exporter::new(schedule, &flow, &order, Form { in_place: !in_place, ..form })?.text();
-                finding = read_back(&other, c, class)?;
+            let Some(finding) = self.finding(&text, form)? else { return Ok(Attempt::Proved(text)) };
+            match finding.code {
+                // Shares of what others cut differently: an operation for each piece.
+                "race" if form.shares > 1 && !form.pieces => form.pieces = true,
+                "limit" if form.shares > 1 && self.thread_blocks.is_none() => form = fewer(form, form.shares / 2),
+                "limit" => return Ok(Attempt::Refused(finding.message)),
+                "relaunch" => return Ok(Attempt::Overtaken(finding.message)),
+                _ => return Err(fault(&finding.message)),
             }
-            match finding.as_ref().map(|finding| finding.code) {
-                Some("race") if form.shares > 1 && !form.pieces => form.pieces = true,
-                Some("limit") if form.shares > 1 && choices.thread_blocks.is_none() => {
-                    form.shares /= 2;
-                    form.pieces &= form.shares > 1;
-                }
-                _ => break (text, finding),
-            }
-        };
-        let Some(finding) = finding else { return Ok(text) };
-        if !matches!(finding.code, "limit" | "relaunch") {
-            return Err(fault(&finding.message));
         }
-        is_overtaken |= finding.code == "relaunch";
-        refused = finding.message;
     }
-    Err(refused)
+
+    fn exporter<'a>(&'a self, form: Form<'a>) -> Result<Exporter<'a>, String> {
+        Exporter::new(self.schedule, &self.flow, &self.order, form)
+    }
+
+    /// The first finding in a plan. The runtime may give one buffer or two to either form of it (docs/gpu-plans.md), so both are proved.
+    fn finding(&self, text: &str, form: Form<'_>) -> Result<Option<Fault>, String> {
+        let c = self.schedule.collective();
+        let finding = read_back(text, c, self.class)?;
+        if finding.is_some() || !self.also_the_other_way {
+            return Ok(finding);
+        }
+        let other = self.exporter(Form { in_place: !form.in_place, ..form })?.text();
+        read_back(&other, c, self.class)
+    }
+}
+
+fn fewer(form: Form<'_>, shares: u32) -> Form<'_> {
+    Form { shares, pieces: form.pieces && shares > 1, ..form }
 }
 
 /// Thread blocks that share the work of a GPU, whose chunks have that size: a power of two, and one for packets.

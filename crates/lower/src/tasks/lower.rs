@@ -1,6 +1,7 @@
 //! The task graph of a schedule: what its instructions send, receive and reduce.
 //!
-//! An instruction becomes its receives, one reduce where it has two sources or more, then its sends in the order of its
+//! An instruction becomes its receives, one reduce where it has two sources or more (a calc where it copies and copies take
+//! time), then its sends in the order of its
 //! sinks, one for each node that a stream leads to. A message is what one instruction pushes; who pops it in other pieces
 //! receives it with the first piece that needs some of it. The next instruction of the lane waits until receives and
 //! the reduce are done and sends have started: a send leaves its operand behind when it is issued. All lanes of a rank
@@ -9,7 +10,7 @@
 //! A switch is a further rank of the graph. Its messages are on CPU 0 and its reduces on the CPUs of its engines, to which its lanes are
 //! dealt. A reduce there counts the bytes of its result, because the operands come in side by side.
 
-use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, TaskId, limits, narrow};
+use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, TaskId, limits, narrow, rounded};
 use unisono_schedule::{Flow, Schedule, verify::Verified};
 
 use super::{Builder, Kind, Task, TaskError, TaskGraph};
@@ -31,25 +32,33 @@ pub fn from_schedule(proven: &Verified) -> Result<TaskGraph, TaskError> {
 /// As [`from_schedule`]; the schedule is not well-formed, or has nodes that are no ranks.
 pub fn draft(schedule: &Schedule) -> Result<TaskGraph, TaskError> {
     schedule.check_ranks_only().map_err(TaskError::Switches)?;
-    draft_with_switches(schedule, |_| 1)
+    draft_with_switches(schedule, |_| 1, Charges::default())
 }
 
 /// The task graph of a schedule some of whose nodes are switches. `engines` gives the number of engines of each node.
 ///
 /// # Errors
 /// As [`from_schedule`], which refuses switches.
-pub fn with_switches(proven: &Verified, engines: impl Fn(NodeId) -> u8) -> Result<TaskGraph, TaskError> {
-    draft_with_switches(proven.schedule(), engines)
+pub fn with_switches(
+    proven: &Verified,
+    engines: impl Fn(NodeId) -> u8,
+    charges: Charges,
+) -> Result<TaskGraph, TaskError> {
+    draft_with_switches(proven.schedule(), engines, charges)
 }
 
 /// As [`draft`], with switches.
 ///
 /// # Errors
 /// As [`draft`], which refuses switches.
-pub fn draft_with_switches(schedule: &Schedule, engines: impl Fn(NodeId) -> u8) -> Result<TaskGraph, TaskError> {
+pub fn draft_with_switches(
+    schedule: &Schedule,
+    engines: impl Fn(NodeId) -> u8,
+    charges: Charges,
+) -> Result<TaskGraph, TaskError> {
     let size = (schedule.instr_count() + schedule.stream_count()) as u128;
     limits::admit("the task graph of the schedule", BYTES_EACH * size, STEPS_EACH * size)?;
-    let part = Subgraph::drafted(schedule)?;
+    let part = Subgraph::drafted(schedule, charges)?;
     let mut builder = Builder::new();
     let tasks = 2 * schedule.stream_count() + schedule.instr_count() / 2;
     builder.reserve(schedule.node_count(), tasks, tasks);
@@ -67,6 +76,16 @@ pub struct Subgraph<'a> {
     flow: Flow,
     /// Instructions that others wait for by an explicit dependency, sorted.
     awaited: Vec<InstrId>,
+    charges: Charges,
+}
+
+/// What ranks are charged besides messages and reductions, in ticks of the simulator's clock.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Charges {
+    /// Before a rank begins with the schedule.
+    pub launch: u64,
+    /// For each byte that an instruction copies ([`Schedule::is_copy`]).
+    pub copy_per_byte: f64,
 }
 
 /// Where a part's messages belong in the larger graph.
@@ -86,11 +105,11 @@ pub struct Among<'a> {
 impl<'a> Subgraph<'a> {
     /// # Errors
     /// As [`from_schedule`].
-    pub fn new(proven: &'a Verified) -> Result<Self, TaskError> {
-        Self::drafted(proven.schedule())
+    pub fn new(proven: &'a Verified, charges: Charges) -> Result<Self, TaskError> {
+        Self::drafted(proven.schedule(), charges)
     }
 
-    fn drafted(schedule: &'a Schedule) -> Result<Self, TaskError> {
+    fn drafted(schedule: &'a Schedule, charges: Charges) -> Result<Self, TaskError> {
         let mut found = Diagnostics::default();
         let flow = Flow::new(schedule, &mut found);
         if let Some(first) = found.into_vec().into_iter().next() {
@@ -105,7 +124,7 @@ impl<'a> Subgraph<'a> {
         let mut awaited: Vec<_> = schedule.dependencies().iter().map(|d| d.1).collect();
         awaited.sort_unstable();
         awaited.dedup();
-        Ok(Self { schedule, flow, awaited })
+        Ok(Self { schedule, flow, awaited, charges })
     }
 
     /// Tags that its messages need.
@@ -128,13 +147,19 @@ impl<'a> Subgraph<'a> {
 
     /// The last tasks of each lane.
     fn lower(&self, builder: &mut Builder, node: NodeId, among: &Among<'_>, after: Option<TaskId>) -> Vec<Tasks> {
-        let first = after.map_or(Tasks::NONE, |task| Tasks { kind: Kind::Calc, first: task.0, count: 1 });
+        let mut first = after.map_or(Tasks::NONE, |task| Tasks { kind: Kind::Calc, first: task.0, count: 1 });
+        if self.charges.launch > 0 && node.0 < self.schedule.collective().ranks {
+            let launch = builder.task(Task::calc(self.charges.launch).on(among.cpu, among.nic));
+            first.ids().for_each(|before| builder.requires(launch, before));
+            first = Tasks { kind: Kind::Calc, first: launch.0, count: 1 };
+        }
         let (receives, sends) = (Vec::new(), Vec::new());
         Lower {
             schedule: self.schedule,
             flow: &self.flow,
             builder,
             awaited: &self.awaited,
+            charges: self.charges,
             among,
             receives,
             sends,
@@ -172,6 +197,7 @@ struct Lower<'a> {
     flow: &'a Flow,
     builder: &'a mut Builder,
     awaited: &'a [InstrId],
+    charges: Charges,
     among: &'a Among<'a>,
     /// Of the instruction in work.
     receives: Vec<Task>,
@@ -216,9 +242,12 @@ impl Lower<'_> {
         let bytes = u64::from(self.schedule.instr(id).len) * self.schedule.collective().dtype.bytes();
         let is_switch = self.flow.node_of(id).0 >= self.schedule.collective().ranks;
         let reduced = if is_switch { bytes } else { operands.saturating_sub(1) * bytes };
-        let reduce = [Task::reduce(reduced)];
-        let reduce = if operands > 1 { &reduce[..] } else { &[] };
-        let stages = [&receives[..], reduce, &sends[..]];
+        let copies = self.charges.copy_per_byte > 0.0 && !is_switch && self.schedule.is_copy(id);
+        let copied = if copies { rounded(bytes as f64 * self.charges.copy_per_byte) } else { 0 };
+        let work = [if copies { Task::calc(copied) } else { Task::reduce(reduced) }];
+        let work = if operands > 1 || copies { &work[..] } else { &[] };
+        // What is copied and sent need not be copied before.
+        let stages = if copies { [&[], &sends[..], work] } else { [&receives[..], work, &sends[..]] };
         let heads = stages.iter().find(|s| !s.is_empty()).map_or(0, |s| s.len());
         // A task that does nothing stands for what has no task but is waited for, and saves an edge from each of many
         // to each of many.

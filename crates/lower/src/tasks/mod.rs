@@ -16,4 +16,4 @@ use builder::MOST_TASKS;
 pub use builder::Builder;
 pub use error::TaskError;
 pub use graph::{ANY, Kind, Task, TaskGraph};
-pub use lower::{Among, Subgraph, draft, draft_with_switches, from_schedule, with_switches};
+pub use lower::{Among, Charges, Subgraph, draft, draft_with_switches, from_schedule, with_switches};

@@ -42,6 +42,11 @@ fn four() -> u32 {
     4
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
+}
+
 /// What has a number of send machines of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -89,6 +94,15 @@ pub struct Network {
     /// Reduction of one byte of one operand.
     #[serde(default)]
     pub gamma_ns_per_byte: f64,
+    /// From the call of a collective until each rank begins: on GPUs, the start of a kernel.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub launch_ns: f64,
+    /// From the end of a message until its receiver knows of it: a fence, a signal and a wait. It keeps nobody busy.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub signal_ns: f64,
+    /// A copy of one byte in the memory of a rank.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub copy_ns_per_byte: f64,
     /// Links and nodes that are not there, in every plane: [`Failure`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<String>,
@@ -166,6 +180,9 @@ impl Network {
             ("output_latency_ns", self.output_latency_ns),
             ("host_overhead_ns", self.host_overhead_ns),
             ("gamma_ns_per_byte", self.gamma_ns_per_byte),
+            ("launch_ns", self.launch_ns),
+            ("signal_ns", self.signal_ns),
+            ("copy_ns_per_byte", self.copy_ns_per_byte),
             ("prices.switch_usd", self.prices.switch_usd),
             ("prices.dac_usd", self.prices.dac_usd),
             ("prices.aoc_usd", self.prices.aoc_usd),

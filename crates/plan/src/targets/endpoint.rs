@@ -152,6 +152,7 @@ impl Target for OnRanks {
             Ranks {
                 latency_ns: empty.flight.saturating_sub(issue) as f64 / TICKS_PER_NS,
                 issue_ns: issue as f64 / TICKS_PER_NS,
+                signal_ns: 0.0,
                 ns_per_byte: per_byte(issue, full.cpu.max(full.nic)),
                 reduce_ns_per_byte: of.reduce_ticks_per_byte() / TICKS_PER_NS,
                 node_ranks: node(RankOrder::Block),

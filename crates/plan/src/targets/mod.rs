@@ -155,7 +155,7 @@ impl TargetKind {
 /// Sorted by name.
 pub const TARGETS: &[TargetKind] = &[endpoint::KIND, in_network::KIND, network::KIND, wafer::KIND];
 
-pub(crate) use network::prices;
+pub(crate) use network::{charges, prices};
 pub use wafer::measure_on_fabric;
 
 /// A part that the kind of machine does not have.

@@ -3,7 +3,7 @@
 use std::{any::Any, time::Instant};
 
 use unisono_algorithms::{Algorithm, AlgorithmError, Case, Means, Params, Profile, Ranks, ranks::Extents};
-use unisono_base::{Diagnostics, NodeId, interrupt::check, narrow};
+use unisono_base::{Diagnostics, NodeId, interrupt::check, narrow, rounded};
 use unisono_collective::{Collective, Kind};
 use unisono_cost::{
     Time,
@@ -12,7 +12,7 @@ use unisono_cost::{
 };
 use unisono_lower::{
     File, Placed, Placement, VerifiedFile,
-    tasks::{draft_with_switches, with_switches},
+    tasks::{Charges, draft_with_switches, with_switches},
 };
 use unisono_machine::{
     Machine, Shape,
@@ -176,7 +176,7 @@ fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Run, RunError
     let begin = Instant::now();
     let interconnect = Interconnect::new(network)?;
     let engines = |node: NodeId| interconnect.computing.engines(places.get(node.index()).copied().unwrap_or(node.0));
-    let graph = with_switches(proven.verified(), engines)?;
+    let graph = with_switches(proven.verified(), engines, charges(network))?;
     let mut hosts = options.in_ticks()?;
     let ranks = proven.file().schedule.collective().ranks as usize;
     if !hosts.start.is_empty() {
@@ -190,6 +190,12 @@ fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Run, RunError
     let mut run = packets::run(&graph, &interconnect, &options)?;
     run.hosts.finish.truncate(ranks);
     Ok(Run::on_network(run, TICKS_PER_NS, network.planes, begin.elapsed().as_secs_f64()))
+}
+
+/// What tasks are charged in picoseconds.
+pub(crate) fn charges(network: &Network) -> Charges {
+    let copy_per_byte = network.copy_ns_per_byte * TICKS_PER_NS;
+    Charges { launch: rounded(network.launch_ns * TICKS_PER_NS), copy_per_byte }
 }
 
 fn not_of_each_rank(found: usize, ranks: usize) -> SimError {
@@ -237,8 +243,9 @@ pub(crate) fn prices(part: &NetworkPart, extents: Extents) -> Ranks {
     // A message between any two ranks goes half of the longest way.
     let hops = f64::from(part.topology.diameter().max(2)) / 2.0;
     Ranks {
-        latency_ns: hops * part.model.speeds().mean_ns() + part.model.overhead_ns / 2.0,
+        latency_ns: hops * part.model.speeds().mean_ns() + part.model.overhead_ns / 2.0 + part.model.signal_ns,
         issue_ns: part.model.overhead_ns / 2.0,
+        signal_ns: part.model.signal_ns,
         ns_per_byte: 1.0 / part.network.injection_bytes_per_ns(&*part.topology),
         reduce_ns_per_byte: part.model.reduce_ns_per_byte,
         node_ranks: None,
@@ -270,7 +277,8 @@ impl OnNetwork {
             |message: String| PlanError::NotTimed { algorithm: name.to_owned(), model: self.model.name(), message };
         let places = self.places(placement);
         let engines = |node: NodeId| interconnect.computing.engines(places[node.index()]);
-        let graph = draft_with_switches(schedule, engines).map_err(|e| failed(e.to_string()))?;
+        let charges = charges(&self.part.network);
+        let graph = draft_with_switches(schedule, engines, charges).map_err(|e| failed(e.to_string()))?;
         let of_sim = |e: SimError| match e {
             SimError::OverLimit(over) => over.into(),
             other => failed(other.to_string()),

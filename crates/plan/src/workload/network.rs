@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use unisono_algorithms::{Case, Params};
 use unisono_collective::{Dtype, Kind};
-use unisono_lower::{Exchange, Flow};
+use unisono_lower::{Exchange, Flow, tasks::Charges};
 use unisono_machine::network::Network;
 
 use super::{
@@ -29,6 +29,10 @@ impl NetworkWorkload {
 
     pub fn places(&self) -> &[u32] {
         self.network.places()
+    }
+
+    pub fn charges(&self) -> Charges {
+        self.network.charges()
     }
 
     /// The fastest algorithm whose exchanges are known in closed form, or of all where there is none, or the one that is named,

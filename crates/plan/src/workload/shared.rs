@@ -10,7 +10,7 @@ use unisono_algorithms::{Algorithm, AlgorithmError, Case, Params, Profile, ranks
 use unisono_base::interrupt::check;
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_cost::network::{GroupLoad, MessageRound, NetworkPart, message_rounds};
-use unisono_lower::{Exchange, Flow};
+use unisono_lower::{Exchange, Flow, tasks::Charges};
 use unisono_machine::network::{MachinesPer, Network};
 use unisono_schedule::Schedule;
 use unisono_workload::Groups;
@@ -19,7 +19,7 @@ use super::{Taken, graph::Ports};
 use crate::{
     PlanError,
     candidates::{build, candidates},
-    targets::prices,
+    targets::{charges, prices},
 };
 
 /// A network with ranks on some of its accelerators.
@@ -53,6 +53,11 @@ impl SharedNetwork {
     /// The reducing engines of the switch on a place.
     pub fn engines(&self, place: u32) -> u8 {
         self.part.model.computing().engines(place)
+    }
+
+    /// What tasks are charged besides messages and reductions.
+    pub fn charges(&self) -> Charges {
+        charges(&self.part.network)
     }
 
     /// Returns whether some switch reduces or copies.

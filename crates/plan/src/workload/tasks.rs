@@ -61,7 +61,8 @@ pub fn tasks(workload: &Workload, overlap: bool, on: &NetworkWorkload) -> Result
         _ => 0.0,
     };
     let (rows, places) = ([rows], on.places());
-    let scheduled = Scheduled { graph: &program, chosen: &chosen, rows: &rows, places, engines: &|_| 0, overlap };
+    let (engines, charges) = (&|_| 0, on.charges());
+    let scheduled = Scheduled { graph: &program, chosen: &chosen, rows: &rows, places, engines, charges, overlap };
     let tasks = program_tasks(&scheduled, &Occurrences::new(&program), seconds)?;
     Ok(Tasks { graph: tasks.graph, watch: tasks.watch, made, rows: rows.into_iter().flatten().flatten().collect() })
 }

@@ -2,6 +2,7 @@
 
 mod best;
 mod chakra;
+mod charges;
 mod choices;
 mod common;
 mod concurrent_flow;

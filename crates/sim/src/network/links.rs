@@ -71,7 +71,9 @@ impl Packets<'_> {
         self.events.credit(now, ps + back_ps, link * u32::from(self.vcs) + u32::from(packet.vc()));
         self.under_way -= 1;
         if let Some(latest) = self.messages.arrive(packet.message, now + ps) {
-            self.events.delivered(latest, packet.message);
+            let to_rank = self.plane.link(link).to < self.plane.accelerators();
+            let signal_ps = if to_rank { self.timing.signal_ps } else { 0 };
+            self.events.delivered(latest + signal_ps, packet.message);
         }
     }
 

@@ -28,7 +28,7 @@
 //!   one packet waiting, and makes the next when that one starts. So injection fills every link of the accelerator if it can,
 //!   which is the bandwidth of its ports. Where every link has machines of its own, a message is sent by those of the first link
 //!   that its routing names. Where packets arrive, each is taken in as fast as its link brings it.
-//! * A message is there when the tail of its last packet is; packets may overtake each other.
+//! * A message is there when the tail of its last packet is; packets may overtake each other. A rank knows so `signal_ns` later.
 //! * **Switches that compute** are ranks of the task graph after the others. They have no host overhead. A message that they receive or send goes
 //!   over a link between the two nodes, on virtual channel 0, and each link has send machines of its own. It is received
 //!   whole, into memory without end, before it is reduced or copied; its results can leave the latency of the switch later.
@@ -92,6 +92,8 @@ pub struct Timing {
     /// Packets that the buffer of one input and virtual channel holds.
     pub places: u32,
     pub host_overhead_ps: u64,
+    /// From the end of a message until its receiver, if that is a rank, knows of it.
+    pub signal_ps: u64,
     pub gamma_ps_per_byte: f64,
 }
 
@@ -109,6 +111,7 @@ impl Timing {
             packet_bytes: network.packet_bytes.max(1),
             places: u32::try_from(places).unwrap_or(u32::MAX).max(1),
             host_overhead_ps: ps(network.host_overhead_ns),
+            signal_ps: ps(network.signal_ns),
             // Each plane brings its share of a vector, and reduces it.
             gamma_ps_per_byte: network.gamma_ns_per_byte * 1e3 / f64::from(network.planes.max(1)),
         }
@@ -232,7 +235,8 @@ fn check(graph: &TaskGraph, interconnect: &Interconnect, options: &Options) -> R
         let full = link.serialization_ps(timing.packet_bytes);
         [("the latency of a link", link.hop_ps.max(link.link_ps)), ("the time of a packet on a link", full)]
     });
-    for (what, ps) in of_links.chain([("the overhead of a host", timing.host_overhead_ps)]) {
+    let of_hosts = [("the overhead of a host", timing.host_overhead_ps), ("the signal of a message", timing.signal_ps)];
+    for (what, ps) in of_links.chain(of_hosts) {
         if ps > MOST_PS {
             return no(what, format!("{ps} ps"), format!("at most {MOST_PS} ps"));
         }

@@ -15,6 +15,7 @@ use unisono_base::interrupt::check;
 use unisono_collective::Kind;
 use unisono_cost::tightest;
 use unisono_discover::whole_elements;
+use unisono_lower::tasks::Charges;
 use unisono_machine::{Machine, Shape, network::Network};
 use unisono_workload::{Collected, Groups, Work, WorkNode, WorkloadGraph};
 
@@ -158,6 +159,10 @@ impl<'a> Prices<'a> {
     /// The reducing engines of the switch on a place of a network.
     pub fn engines(&self, place: u32) -> u8 {
         self.shared.as_ref().map_or(0, |shared| shared.engines(place))
+    }
+
+    pub fn charges(&self) -> Charges {
+        self.shared.as_ref().map_or_else(Charges::default, SharedNetwork::charges)
     }
 
     /// The links of a plane of a network.

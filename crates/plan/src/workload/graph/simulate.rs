@@ -32,7 +32,8 @@ pub(super) fn simulate(
     let graph = prices.graph();
     let occurrences = Occurrences::new(graph);
     let engines = |place| prices.engines(place);
-    let on = Scheduled { graph, chosen: prices.chosen(), rows, places: prices.places(), engines: &engines, overlap };
+    let (chosen, places, charges) = (prices.chosen(), prices.places(), prices.charges());
+    let on = Scheduled { graph, chosen, rows, places, engines: &engines, charges, overlap };
     let tasks = program_tasks(&on, &occurrences, &seconds)?;
     let hosts = endpoint::Options {
         watch: tasks.watch.clone(),

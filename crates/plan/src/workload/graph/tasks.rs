@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use rustc_hash::FxHashMap;
 use unisono_base::{NodeId, TaskId, limits, narrow, rounded};
-use unisono_lower::tasks::{Among, Builder, Subgraph, Task, TaskError, TaskGraph};
+use unisono_lower::tasks::{Among, Builder, Charges, Subgraph, Task, TaskError, TaskGraph};
 use unisono_schedule::verify::Verified;
 use unisono_workload::{Queues, Work, WorkNode, WorkloadGraph};
 
@@ -61,6 +61,7 @@ pub struct Scheduled<'a> {
     pub places: &'a [u32],
     /// The reducing engines of the switch on a place.
     pub engines: &'a dyn Fn(u32) -> u8,
+    pub charges: Charges,
     pub overlap: bool,
 }
 
@@ -75,6 +76,8 @@ struct Shared<'a> {
     tags: FxHashMap<Occurrence, (usize, u32)>,
     /// The tag of messages between pairs for each tag of the program.
     of_pairs: FxHashMap<u32, u32>,
+    /// Of a rank that begins to communicate, in ticks.
+    launch: u64,
     overlap: bool,
 }
 
@@ -102,12 +105,21 @@ pub fn program_tasks(
     let malformed = |e: TaskError| WorkloadError::Tasks { name: graph.name.clone(), message: e.to_string() };
     let parts: Vec<Vec<Subgraph<'_>>> = made
         .iter()
-        .map(|of_row| of_row.iter().map(|m| Subgraph::new(&m.proven)).collect::<Result<_, _>>())
+        .map(|of_row| of_row.iter().map(|m| Subgraph::new(&m.proven, on.charges)).collect::<Result<_, _>>())
         .collect::<Result<_, _>>()
         .map_err(malformed)?;
     let Tags { tags, order, of_pairs } = tags(graph, on.rows, occurrences, &made, &parts)?;
     let senders = (0..narrow(graph.receivers.len())).map(|receivers| senders(graph, receivers)).collect();
-    let shared = Shared { graph, made: &made, parts: &parts, senders, tags, of_pairs, overlap: on.overlap };
+    let shared = Shared {
+        graph,
+        made: &made,
+        parts: &parts,
+        senders,
+        tags,
+        of_pairs,
+        launch: on.charges.launch,
+        overlap: on.overlap,
+    };
     let mut tasks = ProgramTasks {
         graph: TaskGraph::default(),
         places: on.places.to_vec(),
@@ -317,9 +329,10 @@ impl Shared<'_> {
         let tables = self.graph.receivers[table as usize].iter().map(|to| to[rank as usize]);
         let sends = tables.filter(|&to| to != rank).map(|to| Task::send(to, bytes, tag));
         let all: Vec<TaskId> = receives.chain(sends).map(|task| b.task(task.on(COMMUNICATES, 0))).collect();
-        let end = nothing(b, begin);
+        let launched = if self.launch == 0 { begin } else { after(b, Task::calc(self.launch), begin) };
+        let end = nothing(b, launched);
         for task in all {
-            b.requires(task, begin);
+            b.requires(task, launched);
             b.requires(end, task);
         }
         end
@@ -348,16 +361,20 @@ fn among<'a>(group: &'a [u32], made: &Made<'_>) -> std::borrow::Cow<'a, [u32]> {
 
 /// Adds one end of a message between a pair; returns its task, and the one that is done with it.
 fn message(b: &mut Builder, task: Task, begin: TaskId) -> [TaskId; 2] {
-    let task = b.task(task.on(COMMUNICATES, 0));
-    b.requires(task, begin);
+    let task = after(b, task, begin);
     [task, nothing(b, task)]
 }
 
 /// A task that does nothing after another one.
-fn nothing(b: &mut Builder, after: TaskId) -> TaskId {
-    let end = b.task(Task::calc(0).on(COMMUNICATES, 0));
-    b.requires(end, after);
-    end
+fn nothing(b: &mut Builder, before: TaskId) -> TaskId {
+    after(b, Task::calc(0), before)
+}
+
+/// Adds a task of the CPU that communicates, after another one.
+fn after(b: &mut Builder, task: Task, before: TaskId) -> TaskId {
+    let task = b.task(task.on(COMMUNICATES, 0));
+    b.requires(task, before);
+    task
 }
 
 impl ProgramTasks {

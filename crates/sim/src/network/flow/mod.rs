@@ -121,7 +121,7 @@ fn bandwidths(net: &Interconnect) -> Vec<f64> {
     net.plane.links().iter().map(|&link| own / net.timing.of(link).ps_per_byte).collect()
 }
 
-/// The latency of a way, with the overheads of both hosts.
+/// The latency of a way, with the overheads of both hosts and the signal.
 fn ends_ps(net: &Interconnect, latency_ps: u64) -> f64 {
-    latency_ps as f64 + 2.0 * net.timing.host_overhead_ps as f64
+    (latency_ps + net.timing.signal_ps) as f64 + 2.0 * net.timing.host_overhead_ps as f64
 }
