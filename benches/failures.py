@@ -106,13 +106,7 @@ CASES = (
     Case("dgx-a100-x4, 16 MiB a rank", "dgx-a100-x4", 16 * MIB, dgx_a100()),
     Case("dgx-h100-x8, 1 MiB a rank", "dgx-h100-x8", MIB, dgx_h100()),
     Case("hx2mesh-8x8, 1 MiB a rank", str(HERE / "machines" / "hx2mesh-8x8.toml"), MIB, hxmesh(8)),
-    Case(
-        "hx2mesh-16x16, 1 MiB a rank",
-        str(HERE / "machines" / "hx2mesh-16x16.toml"),
-        MIB,
-        hxmesh(16),
-        simulate=False,
-    ),
+    Case("hx2mesh-16x16, 1 MiB a rank", str(HERE / "machines" / "hx2mesh-16x16.toml"), MIB, hxmesh(16)),
     Case("hx2mesh-small, 1 MiB a rank", "hx2mesh-small", MIB, hxmesh(32), simulate=False),
 )
 

@@ -49,6 +49,9 @@ pub struct Timed {
 const INSTRUCTION_BYTES: u128 = 80;
 const INSTRUCTION_STEPS: u128 = 200;
 
+/// Steps that finer times of the best candidates of a plan take together, in steps of the simulators (some 0.2 s).
+const MOST_REFINED: u128 = 1 << 26;
+
 /// Schedules of more instructions are not made, whatever the limits are.
 const MOST_INSTRUCTIONS: u64 = 1 << 27;
 
@@ -130,7 +133,7 @@ pub(crate) fn rank(
     }
     listed.sort_by_cached_key(|(_, (algorithm, params))| target.steps(c, *algorithm, params));
     let (mut timed, mut refused, mut left_out) = (Vec::new(), None::<PlanError>, LeftOut::default());
-    let (mut slow, mut most) = (Vec::new(), None::<Time>);
+    let (mut slow, mut most, mut dropped) = (Vec::new(), None::<Time>, Vec::new());
     for (at, (algorithm, params)) in listed {
         interrupt::check();
         if target.is_slow(c, algorithm, &params) {
@@ -147,7 +150,7 @@ pub(crate) fn rank(
                 }
                 timed.push((at, one));
             }
-            Ok(None) => {}
+            Ok(None) => dropped.push(Dropped { at, algorithm, params, least: most.map_or(0.0, |most| most.seconds) }),
             Err(e @ PlanError::Algorithm(AlgorithmError::Unsupported { .. } | AlgorithmError::Build(_))) => {
                 refused.get_or_insert(e);
             }
@@ -166,6 +169,7 @@ pub(crate) fn rank(
         let names = slow.join(", ");
         limits::remark(|| format!("not timed, as their schedules are huge and would have to be built for it: {names}"));
     }
+    refine(problem, &mut timed, &mut dropped)?;
     // Of equal times the first in the order of the candidates.
     timed.sort_by_key(|&(at, _)| at);
     let mut timed: Vec<_> = timed.into_iter().map(|(_, one)| one).collect();
@@ -173,6 +177,55 @@ pub(crate) fn rank(
     target.simulate_best(c, &mut timed)?;
     sort(target.as_ref(), &mut timed);
     Ok(timed)
+}
+
+/// A candidate that was not timed to its end, with its number and the seconds that it takes at least.
+struct Dropped {
+    at: usize,
+    algorithm: &'static dyn Algorithm,
+    params: Params,
+    least: f64,
+}
+
+/// Times the best candidate by a finer model of the target, until no finer time of the best one is wanted. A time that is too
+/// short puts a candidate first, so the best one is the one whose time is most likely wrong.
+///
+/// # Errors
+/// As [`crate::Target::refined`].
+fn refine(problem: &Problem, timed: &mut Vec<(usize, Timed)>, dropped: &mut Vec<Dropped>) -> Result<(), PlanError> {
+    let (target, c) = (&problem.target, problem.collective);
+    let mut left = MOST_REFINED;
+    while timed.len() + dropped.len() > 1 {
+        interrupt::check();
+        let rank = |(at, one): &(usize, Timed)| (!target.simulates(one.algorithm), one.time.seconds, *at);
+        let order = |a: &(usize, Timed), b: &(usize, Timed)| {
+            let ((last, a, at), (other, b, then)) = (rank(a), rank(b));
+            last.cmp(&other).then(a.total_cmp(&b)).then(at.cmp(&then))
+        };
+        let Some((_, best)) = timed.iter_mut().min_by(|a, b| order(a, b)) else { return Ok(()) };
+        let (time, source) = match target.refined(c, best, &mut left) {
+            Ok(Some(finer)) => finer,
+            // Closed forms also time schedules that are too large to be built.
+            Ok(None) | Err(PlanError::OverLimit(_) | PlanError::Algorithm(_)) => return Ok(()),
+            Err(e) => return Err(e),
+        };
+        (best.time, best.source) = (time, source);
+        let least = timed.iter().map(|(_, one)| one.time).min_by(Time::total_cmp);
+        let Some(least) = least else { return Ok(()) };
+        // Candidates that take longer than the best one took may be better than it is.
+        let (again, rest): (Vec<_>, Vec<_>) =
+            std::mem::take(dropped).into_iter().partition(|one| one.least < least.seconds);
+        *dropped = rest;
+        for one in again {
+            match time_within(problem, one.algorithm, &one.params, Some(least)) {
+                Ok(Some(found)) => timed.push((one.at, found)),
+                Ok(None) => dropped.push(Dropped { least: least.seconds, ..one }),
+                Err(PlanError::OverLimit(_)) => {}
+                Err(e) => return Err(e),
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Sorts candidates, best first; after them those that the model did not simulate, or that no simulator runs.

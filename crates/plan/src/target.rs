@@ -10,7 +10,7 @@ use unisono_lower::{File, Placed, Placement, Terms};
 use unisono_machine::{Machine, Shape};
 use unisono_schedule::Schedule;
 
-use crate::{BoundCertificate, Part, PhaseReport, Plan, PlanError, Prediction, Timed, candidates};
+use crate::{BoundCertificate, Part, PhaseReport, Plan, PlanError, Prediction, TimeSource, Timed, candidates};
 
 /// Facts of a plan that only some kinds of machines have; `None` where the kind has no such fact.
 #[derive(Default)]
@@ -93,6 +93,20 @@ pub trait Target: Send + Sync {
     /// A candidate that cannot be simulated, for another reason than a limit.
     fn simulate_best(&self, _collective: Collective, _timed: &mut [Timed]) -> Result<(), PlanError> {
         Ok(())
+    }
+
+    /// A finer time of the best candidate, and where it comes from; takes its steps from those that are left. `None` where the target
+    /// has no finer model, that model agrees with the time, or the steps that are left do not suffice.
+    ///
+    /// # Errors
+    /// The schedule cannot be built or run.
+    fn refined(
+        &self,
+        _collective: Collective,
+        _best: &Timed,
+        _left: &mut u128,
+    ) -> Result<Option<(Time, TimeSource)>, PlanError> {
+        Ok(None)
     }
 
     /// Returns whether the model simulates, and did not simulate this candidate. Such candidates are ranked after the others.

@@ -261,6 +261,9 @@ const MOST_STEPS: u128 = 1 << 32;
 /// At least: half of the instructions send a packet.
 const STEPS_OF_INSTRUCTION: u128 = 200;
 
+/// Packets agree with a timetable that differs by no more than this share of its time.
+const AGREES: f64 = 0.02;
+
 const NOT_SIMULATED: &str = "candidates whose source is not simulated are ranked last: they are predicted to take over 4 \
     times as long as the best, or their simulation would take too long";
 
@@ -461,6 +464,35 @@ impl Target for OnNetwork {
         }
         left_out.remark("not simulated");
         Ok(())
+    }
+
+    /// By the timetable of its messages after a closed form, and by packets after the timetable.
+    fn refined(
+        &self,
+        collective: Collective,
+        best: &Timed,
+        left: &mut u128,
+    ) -> Result<Option<(Time, TimeSource)>, PlanError> {
+        let (algorithm, case) = (best.algorithm, self.case(collective));
+        let instructions = algorithm.size(&case, &best.params).instructions.unwrap_or(u64::MAX);
+        let steps = STEPS_OF_INSTRUCTION * u128::from(instructions);
+        let is_closed = matches!(best.source, TimeSource::Exchanges | TimeSource::Trees);
+        let is_listed = best.source == TimeSource::Messages;
+        if !matches!(self.model, Model::Links) || !is_closed && !is_listed || steps > *left {
+            return Ok(None);
+        }
+        let placed = build(algorithm, &case, &best.params)?;
+        let (schedule, placement) = (&placed.schedule, placed.placement.as_ref());
+        if is_closed {
+            *left -= steps;
+            return Ok(Some((self.schedule_time(schedule, placement, algorithm.name())?, TimeSource::Messages)));
+        }
+        let interconnect = Interconnect::new(&self.part.network)?;
+        let mut most = Some(*left);
+        let simulated = self.simulated(&interconnect, (schedule, placement), algorithm.name(), &mut most)?;
+        *left = most.unwrap_or(0);
+        let is_far = |time: &Time| (time.seconds / best.time.seconds - 1.0).abs() > AGREES;
+        Ok(simulated.filter(is_far).map(|time| (time, TimeSource::Simulated)))
     }
 
     fn is_estimated(&self, timed: &Timed) -> bool {
