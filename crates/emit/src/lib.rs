@@ -121,6 +121,7 @@ pub const EMITTERS: &[&dyn Emitter] = &[
     &chakra::Chakra,
     &csl::Csl,
     &csl::CslMeasured,
+    &csl::CslModule,
     &goal::Goal,
     &msccl::MscclXml,
     &mscclpp::MscclPp,

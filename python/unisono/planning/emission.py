@@ -24,7 +24,7 @@ __all__ = [
 #: The names of all targets, and of all formats that are read.
 FORMATS = tuple(row["name"] for row in _core.emitters())
 #: Formats that have schedules in another form than the machine, so that a plan for them may choose another algorithm.
-PLANNED_FORMATS = ("csl", "csl-measured")
+PLANNED_FORMATS = ("csl", "csl-measured", "csl-module")
 IMPORTED_FORMATS = tuple(row["name"] for row in _core.importers())
 
 

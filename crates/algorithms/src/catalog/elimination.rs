@@ -8,14 +8,20 @@
 //! * `non-overlapping`: first groups of two, three (3-2) or four (2-1 twice, then an exchange) make the number of ranks a power
 //!   of two, then all exchange.
 //!
-//! T = (ceil(log2 P) + 1)(alpha + n beta + n gamma); log2 P rounds where P is a power of two. Groups are intervals of ranks,
-//! so operands keep their order, and all ranks end with the same bits.
+//! * `halving`, for long vectors: the groups of `overlapping`, but ranks that meet keep half of what they hold each, and the
+//!   vector is gathered the same way back; see [`halving`].
+//!
+//! T = (ceil(log2 P) + 1)(alpha + n beta + n gamma) of the first two; log2 P rounds where P is a power of two. Groups are
+//! intervals of ranks, so operands keep their order, and all ranks end with the same bits.
 //! Source: Rabenseifner, Traeff, "More efficient reduction algorithms for non-power-of-two number of processors in
-//! message-passing parallel systems", EuroPVM/MPI 2004, the protocols for short vectors (those for long vectors and the
-//! ring for three groups are not here); "Recursive multiplying", section 6.4 and figure 23.
+//! message-passing parallel systems", EuroPVM/MPI 2004 (the ring for three groups is not here); "Recursive multiplying",
+//! section 6.4 and figure 23.
+
+mod halving;
 
 use unisono_base::NodeId;
 use unisono_collective::{Collective, Kind};
+use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
 
 use crate::{AlgorithmError, Case, Info, Param, Params, ranks::RankAlgorithm};
@@ -27,12 +33,15 @@ const INFO: Info = Info {
     summary: "recursive doubling that takes ranks out three to two, or two to one, for numbers that are no power of two",
     reference: "Rabenseifner, Traeff: More efficient reduction algorithms for non-power-of-two number of processors, 2004",
     collectives: &[Kind::Allreduce],
-    params: &[Param { name: "protocol", values: "overlapping, non-overlapping (default: overlapping)" }],
+    params: &[Param { name: "protocol", values: "overlapping, non-overlapping, halving (default: overlapping)" }],
     ..Info::AMONG_RANKS
 };
 
+const HALVING: &str = "halving";
+const PROTOCOLS: [&str; 3] = ["overlapping", "non-overlapping", HALVING];
+
 fn protocol(params: &Params) -> Result<&'static str, AlgorithmError> {
-    params.choice(INFO.name, "protocol", &["overlapping", "non-overlapping"])
+    params.choice(INFO.name, "protocol", &PROTOCOLS)
 }
 
 /// The instructions so far.
@@ -137,6 +146,27 @@ fn merge(e: &mut Emitter<'_>, mut groups: Vec<Vec<NodeId>>) -> Vec<NodeId> {
     groups.pop().unwrap_or_default()
 }
 
+/// The rounds of the protocols that exchange whole vectors.
+fn whole_vectors(case: &Case) -> Vec<Round> {
+    let c = case.collective;
+    let bytes = case.bytes(c.elements);
+    let exchange = Round::new(1, bytes).reducing(bytes);
+    if c.ranks.is_power_of_two() {
+        return vec![exchange.times(c.ranks.ilog2())];
+    }
+    vec![exchange.times(c.ranks.ilog2() + 1), Round::new(1, bytes)]
+}
+
+/// What rounds take at the prices of the machine's stages.
+fn time(case: &Case, rounds: &[Round]) -> f64 {
+    let prices = case.ranks();
+    let one = |round: &Round| {
+        let sent = prices.issue_ns + round.bytes as f64 * prices.ns_per_byte;
+        prices.latency_ns + f64::from(round.messages) * sent + round.reduced as f64 * prices.reduce_ns_per_byte
+    };
+    rounds.iter().map(|round| f64::from(round.repeat) * one(round)).sum()
+}
+
 impl RankAlgorithm for Elimination {
     fn info(&self) -> &'static Info {
         &INFO
@@ -152,6 +182,10 @@ impl RankAlgorithm for Elimination {
 
     fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         let c = case.collective;
+        if protocol(params)? == HALVING {
+            halving::emit(b, c);
+            return Ok(());
+        }
         b.phase("exchange");
         let mut e = Emitter { b, len: c.elements, have: vec![Operand::In(0); c.ranks as usize], out: Vec::new() };
         let groups = match protocol(params)? {
@@ -170,9 +204,17 @@ impl RankAlgorithm for Elimination {
         Ok(())
     }
 
+    /// Of the slowest rank: one that meets three-to-two, and hands the result to a rank that is out.
+    fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
+        Some(if protocol(params).ok()? == HALVING { halving::rounds(case) } else { whole_vectors(case) })
+    }
+
     fn candidates(&self, case: &Case) -> Vec<Params> {
-        let protocols = ["overlapping", "non-overlapping"];
-        let worth = if case.collective.ranks.is_power_of_two() { &protocols[..1] } else { &protocols };
+        let worth = match case.collective.ranks {
+            ranks if ranks.is_power_of_two() => &PROTOCOLS[..1],
+            _ if time(case, &halving::rounds(case)) < time(case, &whole_vectors(case)) => &PROTOCOLS[..],
+            _ => &PROTOCOLS[..2],
+        };
         worth.iter().map(|p| Params::new().with("protocol", p)).collect()
     }
 }

@@ -266,9 +266,12 @@ fn classify(sides: &Sides, read: &Read, reader: SideId, wanted: Vec<Wanted>) -> 
         let region = if inside { w.part.region.intersect(&common) } else { w.part.region.minus(&common) };
         Wanted { producer: w.producer, part: OwnedRegion { region, ..w.part.clone() } }
     };
-    let alike: Vec<Wanted> = wanted.iter().map(|w| clipped(w, true)).filter(|w| !w.part.region.is_empty()).collect();
+    let alike = wanted.iter().map(|w| clipped(w, true)).filter(|w| !w.part.region.is_empty());
+    // Copies that all readers have already do not make the needs uneven.
+    let is_open = |w: &Wanted| w.part.holders.is_empty() || someone_needs(sides, reader, &w.part);
+    let (alike, settled): (Vec<Wanted>, Vec<Wanted>) = alike.partition(is_open);
     let rest: Vec<Wanted> = wanted.iter().map(|w| clipped(w, false)).filter(|w| !w.part.region.is_empty()).collect();
-    let mut cells = Vec::new();
+    let mut cells: Vec<Cell> = settled.into_iter().map(|w| cell(w, None)).collect();
     if !alike.is_empty() {
         let parts: Vec<OwnedRegion> = alike.iter().map(|w| w.part.clone()).collect();
         let operation = to_all(sides, reader, Ranks::below(ranks), parts);

@@ -3,6 +3,7 @@
 //! * [`emit`] writes `layout.csl`, one `pe_N.csl` a class of PEs, `run.py`, `commands.sh` and `README.md`, or refuses
 //!   with the reason.
 //! * [`emit_measured`] writes the same with functions that measure the time, and `measure.py`.
+//! * [`emit_module`] writes modules that an own program imports.
 //! * [`Project::parse`] reads the subset of CSL that [`emit`] writes; [`read`] makes a wafer program of it again, equal
 //!   to [`normalised`] of what was emitted.
 //! * [`check`] holds a project against the rules of the language and of the fabric that are known without the compiler.
@@ -22,5 +23,5 @@ pub use check::{Finding, check};
 pub use normal::normalised;
 pub use read::{Project, ReadError, read};
 pub use target::SdkTarget;
-pub use unit::{Csl, CslMeasured};
-pub use write::{Files, emit, emit_measured};
+pub use unit::{Csl, CslMeasured, CslModule};
+pub use write::{Files, emit, emit_measured, emit_module};

@@ -6,7 +6,7 @@ use unisono_lower::{
 };
 use unisono_machine::Wafer;
 
-use super::{Project, SdkTarget, check, emit, emit_measured, normalised, read};
+use super::{Project, SdkTarget, check, emit, emit_measured, emit_module, normalised, read};
 use crate::{Emitter, Files, Refused};
 
 pub struct Csl;
@@ -117,6 +117,42 @@ impl Emitter for CslMeasured {
         // The project without the functions that measure is read back and checked.
         Csl.emit(proven)?;
         let files = emit_measured(&program(proven)?, &TARGET)?;
+        Ok(files.into_iter().map(|(name, text)| (name, text.into())).collect())
+    }
+}
+
+/// The same collective as modules that an own program imports.
+pub struct CslModule;
+
+impl Emitter for CslModule {
+    fn name(&self) -> &'static str {
+        "csl-module"
+    }
+
+    fn summary(&self) -> &'static str {
+        "modules in CSL that the layout and the PE programs of an own project import"
+    }
+
+    fn reference(&self) -> &'static str {
+        "docs/csl.md"
+    }
+
+    fn params(&self) -> &'static [(&'static str, &'static str)] {
+        Csl.params()
+    }
+
+    fn adapt(&self, file: &File) -> Result<Option<Placement>, Refused> {
+        Csl.adapt(file)
+    }
+
+    fn accepts(&self, proven: &VerifiedFile) -> Result<(), Refused> {
+        emit_module(&program(proven)?, &TARGET).map(drop)
+    }
+
+    fn emit(&self, proven: &VerifiedFile) -> Result<Files, Refused> {
+        // The project of the same operations and routes is read back and checked.
+        Csl.emit(proven)?;
+        let files = emit_module(&program(proven)?, &TARGET)?;
         Ok(files.into_iter().map(|(name, text)| (name, text.into())).collect())
     }
 }

@@ -7,6 +7,7 @@ mod csl_checks_programs;
 mod csl_damaged;
 mod csl_interpreter;
 mod csl_measured;
+mod csl_module;
 mod csl_refused;
 mod csl_round_trip;
 mod csl_sums;

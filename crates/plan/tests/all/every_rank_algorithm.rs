@@ -111,7 +111,8 @@ fn rounds_are_those_of_the_schedule() {
             return;
         }
         // Nor where ranks fold in pairs; and lanes are of equal length where their number divides the blocks.
-        let folds = ["rabenseifner", "recursive-doubling", "recursive-halving"].contains(&algorithm.name());
+        let folds =
+            ["elimination", "rabenseifner", "recursive-doubling", "recursive-halving"].contains(&algorithm.name());
         let lanes = rounds.iter().any(|round| round.waits == Waits::Lanes);
         if folds && !c.ranks.is_power_of_two() || lanes && c.elements % (12 * c.ranks) > 0 {
             return;
@@ -237,7 +238,7 @@ fn names_and_refusals() {
         ("neighbor", Kind::Allgather, 5, ("", ""), "5 is odd"),
         ("scatter-allgather", Kind::Broadcast, 6, ("allgather", "recursive-doubling"), "power of two"),
         ("dissemination", Kind::Barrier, 6, ("ways", "0"), "from 1 to 1024"),
-        ("elimination", Kind::Allreduce, 6, ("protocol", "both"), "overlapping, non-overlapping"),
+        ("elimination", Kind::Allreduce, 6, ("protocol", "both"), "overlapping, non-overlapping, halving"),
         (
             "chain",
             Kind::Reduce,

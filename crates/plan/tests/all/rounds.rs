@@ -2,15 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use unisono_algorithms::{ALGORITHMS, Means, Profile};
+use unisono_algorithms::{ALGORITHMS, Means, Params, Profile};
 use unisono_collective::{Dtype, Kind};
 use unisono_cost::endpoint::{LevelPrices, rounds_ns};
 use unisono_machine::{Machine, Shape};
 use unisono_plan::{Asked, Part, Problem, TimeSource, plan};
 
-/// Algorithms that have no rounds: the parts of the first run at unlike prices, and ranks that the second takes out do not do as
-/// the others. They take P log P instructions, so large cases are built.
-const WITHOUT: [&str; 2] = ["elimination", "hierarchical"];
+/// Algorithms that have no rounds: the parts run at unlike prices. They take P log P instructions, so large cases are built.
+const WITHOUT: [&str; 1] = ["hierarchical"];
 
 /// The time from rounds over that of the simulation. Where ranks do unlike things, more overlaps than rounds say.
 const RATIOS: std::ops::RangeInclusive<f64> = 0.85..=1.25;
@@ -55,4 +54,28 @@ fn rounds_take_the_time_of_the_simulation() {
     assert!(compared > 800, "{compared}");
     let never: Vec<_> = without.difference(&with).collect();
     assert!(never.iter().all(|name| WITHOUT.contains(name)), "without rounds: {never:?}");
+}
+
+/// On 96 ranks three groups of 32 meet at the end, where a rank holds 1/32 of the vector: 2 n beta. A fold takes 4 n beta.
+#[test]
+fn halving_elimination_takes_half_the_time_of_a_fold() {
+    let machine = Machine::preset("paper-sim").unwrap();
+    let asked = Asked::new(Kind::Allreduce, &machine, Part::Shape(Shape::line(96)), 1 << 18);
+    let simulated = |name: &str, params: &Params| {
+        let planned = plan(Problem::new(&asked).unwrap(), Some(name), params).unwrap();
+        assert_eq!(planned.best().source, TimeSource::Simulated);
+        planned.best().time.seconds
+    };
+    let halving = Params::new().with("protocol", "halving");
+    let found = simulated("elimination", &halving);
+    let gain = simulated("rabenseifner", &Params::new()) / found;
+    assert!((1.9..2.0).contains(&gain), "{gain}");
+    let problem = Problem::new(&asked).unwrap();
+    let prices: &LevelPrices = problem.target.part().downcast_ref().unwrap();
+    let algorithm = ALGORITHMS.iter().find(|a| a.name() == "elimination").unwrap();
+    let Some(Profile::Rounds(rounds)) = algorithm.profile(&problem.target.case(problem.collective), &halving) else {
+        panic!("it has no rounds")
+    };
+    let ratio = rounds_ns(&rounds, prices.outermost()) / 1e9 / found;
+    assert!((0.99..1.01).contains(&ratio), "{ratio}");
 }

@@ -98,8 +98,7 @@ cs_python run.py --name out ${{CMADDR:+--cmaddr \"$CMADDR\"}}
 
 pub fn readme(plan: &Plan, target: &SdkTarget) -> String {
     let c = &plan.collective;
-    let switched = plan.kinds.iter().flat_map(|k| &k.routes).any(|r| r.positions().len() > 1);
-    let again = if switched {
+    let again = if plan.has_switches() {
         "Switches end in another position than they started in: load again before a second run."
     } else if plan.classes.iter().any(|c| c.key.partials(target).iter().any(|&n| n > 0)) {
         "The counters and descriptors of chunks are not set back: load again before a second run."

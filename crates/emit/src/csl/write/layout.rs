@@ -112,7 +112,8 @@ fn place(text: &mut String, kind: &Kind, role: &Role, columns: Progression, rows
     }
 }
 
-fn config(route: &ColorRoute) -> String {
+/// The configuration of a color at a router.
+pub fn config(route: &ColorRoute) -> String {
     let positions = route.positions();
     let first = positions[0];
     let mut text =

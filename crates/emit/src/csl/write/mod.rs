@@ -5,6 +5,7 @@ mod layout;
 mod limits;
 mod mapped;
 mod measured;
+mod module;
 mod operator;
 mod pe;
 mod plan;
@@ -61,7 +62,7 @@ pub fn emit_measured(program: &WaferProgram, target: &SdkTarget) -> Result<Files
     let layout = layout::print(&plan, target, |row, col| measuring.role(row, col));
     let mut files = vec![("layout.csl".to_owned(), measuring.layout(&layout))];
     for (number, class) in plan.classes.iter().enumerate() {
-        let text = pe::print(&plan, class, target);
+        let text = pe::print(&plan, class, target, pe::Form::Project);
         let text = measuring.program(&plan, number, &text, target).map_err(refused)?;
         files.push((plan::file_name(number), text));
     }
@@ -75,6 +76,14 @@ pub fn emit_measured(program: &WaferProgram, target: &SdkTarget) -> Result<Files
     Ok(files)
 }
 
+/// The modules of a wafer program, which an own program imports.
+///
+/// # Errors
+/// As [`emit`], and too many kinds of PEs.
+pub fn emit_module(program: &WaferProgram, target: &SdkTarget) -> Result<Files, Refused> {
+    module::files(&plan(program, target)?, target).map_err(|reason| Refused { target: "csl-module", reason })
+}
+
 /// The CSL project of a wafer program.
 ///
 /// # Errors
@@ -83,7 +92,7 @@ pub fn emit(program: &WaferProgram, target: &SdkTarget) -> Result<Files, Refused
     let plan = plan(program, target)?;
     let mut files = vec![("layout.csl".to_owned(), layout::print(&plan, target, |_, _| Role::default()))];
     for (number, class) in plan.classes.iter().enumerate() {
-        files.push((plan::file_name(number), pe::print(&plan, class, target)));
+        files.push((plan::file_name(number), pe::print(&plan, class, target, pe::Form::Project)));
     }
     if plan.is_mapped() {
         files.extend(operator::module(&plan.collective).map(|text| (operator::FILE.to_owned(), text)));

@@ -15,7 +15,29 @@ use super::{
 };
 use crate::csl::SdkTarget;
 
-pub fn print(plan: &Plan, class: &Class, target: &SdkTarget) -> String {
+/// The place of a program file: in a whole project, or imported by an own program.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Form<'a> {
+    Project,
+    /// With the name of the operator's file.
+    Module {
+        operator: &'a str,
+    },
+}
+
+impl Form<'_> {
+    /// The statement that ends the collective on a PE.
+    fn end(self) -> &'static str {
+        if self == Form::Project { "sys_mod.unblock_cmd_stream();" } else { "done();" }
+    }
+}
+
+/// The parameter for the ids of tasks in a module.
+pub fn tasks_param(plan: &Plan) -> String {
+    format!("param tasks: [{}]local_task_id;", plan.tasks.len())
+}
+
+pub fn print(plan: &Plan, class: &Class, target: &SdkTarget, form: Form) -> String {
     let key = &class.key;
     let threads: Vec<Vec<Step>> = key
         .threads
@@ -32,14 +54,15 @@ pub fn print(plan: &Plan, class: &Class, target: &SdkTarget) -> String {
         plan.collective.dtype,
         plan.grid
     );
-    declarations(&mut text, plan, class, target);
+    declarations(&mut text, plan, class, target, form);
     descriptors(&mut text, class, &threads);
+    let moved = if form == Form::Project { String::new() } else { moved_back(&threads) };
     if let [] | [_] = &threads[..] {
-        sequence(&mut text, plan, key.threads.first().map_or(&[], |t| t), threads.first());
+        sequence(&mut text, plan, key.threads.first().map_or(&[], |t| t), threads.first(), form, &moved);
     } else {
-        tasks(&mut text, plan, class, &threads);
+        tasks(&mut text, plan, class, &threads, form, &moved);
     }
-    setup(&mut text, class, threads.len());
+    setup(&mut text, plan, class, threads.len(), form);
     text
 }
 
@@ -48,15 +71,26 @@ macro_rules! put {
     ($text:expr, $($arg:tt)*) => {{ let _ = write!($text, $($arg)*); }};
 }
 
-fn declarations(text: &mut String, plan: &Plan, class: &Class, target: &SdkTarget) {
+fn declarations(text: &mut String, plan: &Plan, class: &Class, target: &SdkTarget, form: Form) {
     let (key, dtype) = (&class.key, plan.collective.dtype);
-    text.push_str("param memcpy_params: comptime_struct;\n");
+    if form == Form::Project {
+        text.push_str("param memcpy_params: comptime_struct;\n");
+    } else {
+        text.push_str("param done: fn () void;\n");
+        if !plan.tasks.is_empty() {
+            put!(text, "{}\n", tasks_param(plan));
+        }
+    }
     for c in 0..key.colors {
         put!(text, "param c{c}: color;\n");
     }
-    text.push_str("\nconst sys_mod = @import_module(\"<memcpy/memcpy>\", memcpy_params);\n");
+    text.push('\n');
+    if form == Form::Project {
+        text.push_str("const sys_mod = @import_module(\"<memcpy/memcpy>\", memcpy_params);\n");
+    }
     if key.threads.iter().flatten().any(|o| o.mapped) {
-        put!(text, "const operator = @import_module(\"{}\");\n", operator::FILE);
+        let file = if let Form::Module { operator } = form { operator } else { operator::FILE };
+        put!(text, "const operator = @import_module(\"{file}\");\n");
     }
     text.push('\n');
     put!(text, "var input = @zeros([{}]{dtype});\n", key.input);
@@ -101,9 +135,24 @@ fn descriptors(text: &mut String, class: &Class, threads: &[Vec<Step>]) {
     }
 }
 
-/// One thread, with equal operations in a row as a loop.
-fn sequence(text: &mut String, plan: &Plan, operations: &[Operation], steps: Option<&Vec<Step>>) {
-    text.push_str("fn compute() void {\n");
+/// Statements that set the descriptors that loops move on back to their first chunk.
+fn moved_back(threads: &[Vec<Step>]) -> String {
+    let mut seen = rustc_hash::FxHashSet::default();
+    let all = threads.iter().flatten().flat_map(|s| &s.descriptors);
+    let moving = all.filter(|d| d.moves && seen.insert(&d.name));
+    moving.map(|d| format!("  {} = {};\n", d.name, d.value)).collect()
+}
+
+/// One thread, with equal operations in a row as a loop; `moved` sets descriptors back.
+fn sequence(
+    text: &mut String,
+    plan: &Plan,
+    operations: &[Operation],
+    steps: Option<&Vec<Step>>,
+    form: Form,
+    moved: &str,
+) {
+    put!(text, "fn compute() void {{\n{moved}");
     let steps = steps.map_or(&[][..], |s| s);
     let groups: Vec<&[Step]> = steps.chunk_by(|a, b| a.operation == b.operation).collect();
     let mut phase = 0;
@@ -143,7 +192,7 @@ fn sequence(text: &mut String, plan: &Plan, operations: &[Operation], steps: Opt
         }
         at += same;
     }
-    text.push_str("  sys_mod.unblock_cmd_stream();\n}\n\n");
+    put!(text, "  {}\n}}\n\n", form.end());
 }
 
 /// Moves the descriptors of a loop on by a chunk.
@@ -153,12 +202,13 @@ fn move_on(text: &mut String, plan: &Plan, l: &Loop, indent: &str) {
     }
 }
 
-fn tasks(text: &mut String, plan: &Plan, class: &Class, threads: &[Vec<Step>]) {
+fn tasks(text: &mut String, plan: &Plan, class: &Class, threads: &[Vec<Step>], form: Form, moved: &str) {
     let waits = steps::Waits::new(&class.key, threads);
     put!(text, "var running: u16 = {};\n", threads.len());
     for (t, steps) in threads.iter().enumerate() {
         let id = plan.tasks.get(t).copied().unwrap_or_default();
-        put!(text, "const thread_{t}_id: local_task_id = @get_local_task_id({id});\n");
+        let id = if form == Form::Project { format!("@get_local_task_id({id})") } else { format!("tasks[{t}]") };
+        put!(text, "const thread_{t}_id: local_task_id = {id};\n");
         put!(text, "var step_{t}: u16 = 0;\n");
         if steps.iter().any(|s| s.end_of.is_some()) {
             put!(text, "var round_{t}: u16 = 0;\n");
@@ -181,9 +231,18 @@ fn tasks(text: &mut String, plan: &Plan, class: &Class, threads: &[Vec<Step>]) {
         text.push_str("{\n");
         signal(text, &waits, t, steps.len());
         text.push_str("    running -= 1;\n    if (running == 0) {\n");
-        text.push_str("      sys_mod.unblock_cmd_stream();\n    }\n  }\n}\n");
+        put!(text, "      {}\n    }}\n  }}\n}}\n", form.end());
     }
-    text.push_str("\nfn compute() void {\n");
+    put!(text, "\nfn compute() void {{\n{moved}");
+    if form != Form::Project {
+        put!(text, "  running = {};\n", threads.len());
+        for t in 0..threads.len() {
+            put!(text, "  step_{t} = 0;\n");
+            if waits.is_awaited(t) {
+                put!(text, "  done_{t} = 0;\n");
+            }
+        }
+    }
     for t in 0..threads.len() {
         put!(text, "  @activate(thread_{t}_id);\n");
     }
@@ -238,7 +297,12 @@ fn start(text: &mut String, plan: &Plan, t: usize, n: usize, step: &Step, waits:
     }
 }
 
-fn setup(text: &mut String, class: &Class, threads: usize) {
+fn setup(text: &mut String, plan: &Plan, class: &Class, threads: usize, form: Form) {
+    if form != Form::Project {
+        for name in ["input", "output"] {
+            put!(text, "fn {name}_vector() [*]{} {{\n  return {name}_ptr;\n}}\n\n", plan.collective.dtype);
+        }
+    }
     text.push_str("comptime {\n");
     if threads > 1 {
         for t in 0..threads {
@@ -251,8 +315,11 @@ fn setup(text: &mut String, class: &Class, threads: usize) {
             put!(text, "  @block(c{c});\n");
         }
     }
-    text.push_str("  @rpc(@get_data_task_id(sys_mod.LAUNCH));\n");
-    text.push_str("  @export_symbol(input_ptr, \"input\");\n");
-    text.push_str("  @export_symbol(output_ptr, \"output\");\n");
-    text.push_str("  @export_symbol(compute);\n}\n");
+    if form == Form::Project {
+        text.push_str("  @rpc(@get_data_task_id(sys_mod.LAUNCH));\n");
+        text.push_str("  @export_symbol(input_ptr, \"input\");\n");
+        text.push_str("  @export_symbol(output_ptr, \"output\");\n");
+        text.push_str("  @export_symbol(compute);\n");
+    }
+    text.push_str("}\n");
 }

@@ -158,6 +158,11 @@ impl Plan {
         self.classes.iter().flat_map(|c| &c.key.threads).flatten().any(|o| o.mapped)
     }
 
+    /// Whether a router changes the position of a color.
+    pub fn has_switches(&self) -> bool {
+        self.kinds.iter().flat_map(|k| &k.routes).any(|r| r.positions().len() > 1)
+    }
+
     fn task_ids(&self, target: &SdkTarget) -> Result<Vec<u8>, String> {
         let threads = self.classes.iter().map(|c| c.key.threads.len()).max();
         let wanted = threads.filter(|&n| n > 1).unwrap_or(0);

@@ -2,7 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::syntax::{Expr, Stmt};
+use unisono_emit::csl::Files;
+
+use super::{
+    modules::LayoutModule,
+    syntax::{Expr, Stmt},
+};
 
 /// West, east, south, north, ramp.
 pub const PORTS: [&str; 5] = ["WEST", "EAST", "SOUTH", "NORTH", "RAMP"];
@@ -23,6 +28,8 @@ pub struct Tile {
     /// The parameters that are true.
     pub flags: BTreeMap<String, bool>,
     pub routes: BTreeMap<u64, Vec<Position>>,
+    /// The parameters that modules of the layout return.
+    pub given: Vec<(String, Expr)>,
 }
 
 #[derive(Default)]
@@ -32,11 +39,15 @@ pub struct Layout {
     pub tiles: Vec<Tile>,
     colors: BTreeMap<String, u64>,
     values: BTreeMap<String, u64>,
+    modules: BTreeMap<String, LayoutModule>,
 }
 
-pub fn read(statements: &[Stmt]) -> Layout {
+pub fn read(files: &Files, statements: &[Stmt]) -> Layout {
     let mut layout = Layout::default();
     for s in statements {
+        if let Stmt::Let(name, e) = s {
+            layout.modules.extend(LayoutModule::imported(files, e).map(|module| (name.clone(), module)));
+        }
         match s {
             Stmt::Let(name, Expr::Call(call, of)) if call == "@get_color" => {
                 layout.colors.insert(name.clone(), of[0].int());
@@ -85,33 +96,64 @@ impl Layout {
         let at = (self.number(&arguments[1]) * self.width + self.number(&arguments[0])) as usize;
         if name == "@set_tile_code" {
             let (Expr::Text(file), Expr::Fields(fields)) = (&arguments[2], &arguments[3]) else { panic!() };
-            let given = fields.iter().filter(|f| f.0 != "memcpy_params");
+            let mut modules = Vec::new();
+            let given = fields.iter().filter(|f| f.0 != "memcpy_params").filter(|(name, e)| {
+                let Expr::Call(call, of) = e else { return true };
+                let (module, function) = call.split_once('.').unwrap();
+                let of: Vec<u64> = of.iter().map(|e| self.number(e)).collect();
+                modules.push((name.clone(), self.modules[module].call(function, &of)));
+                false
+            });
             let (flags, colors): (Vec<_>, Vec<_>) = given.partition(|f| ["true", "false"].contains(&f.1.name()));
             let colors = colors.into_iter().map(|(name, value)| (name.clone(), self.colors[value.name()])).collect();
             let flags = flags.into_iter().map(|(name, value)| (name.clone(), value.name() == "true")).collect();
             let tile = &mut self.tiles[at];
             assert!(tile.file.is_empty(), "two programs for one PE");
-            (tile.file, tile.colors, tile.flags) = (file.clone(), colors, flags);
+            (tile.file, tile.colors, tile.flags, tile.given) = (file.clone(), colors, flags, modules);
             return;
         }
         assert_eq!(name, "@set_color_config");
         let (color, config) = (self.colors[arguments[2].name()], &arguments[3]);
-        let routes = config.field("routes").unwrap();
-        let mut now = Position { rx: ports(routes.field("rx").unwrap()), tx: ports(routes.field("tx").unwrap()) };
-        let mut positions = vec![now.clone()];
-        for n in 1..4 {
-            let next = config.field("switches").and_then(|s| s.field(&format!("pos{n}")));
-            let Some(next) = next else { break };
-            if let Some(rx) = next.field("rx") {
-                now.rx = ports(rx);
-            }
-            if let Some(tx) = next.field("tx") {
-                now.tx = ports(tx);
-            }
-            positions.push(now.clone());
-        }
-        assert!(self.tiles[at].routes.insert(color, positions).is_none(), "two routes of one color");
+        assert!(self.tiles[at].routes.insert(color, positions(config)).is_none(), "two routes of one color");
     }
+}
+
+impl Tile {
+    /// Adds the routes that the programs of a PE configure.
+    pub fn configure(&mut self, program: &[Stmt]) {
+        let blocks = program.iter().filter_map(|s| match s {
+            Stmt::Block(name, body) if name == "comptime" => Some(body),
+            _ => None,
+        });
+        for s in blocks.flatten() {
+            if let Stmt::Do(Expr::Call(call, of)) = s
+                && call == "@set_local_color_config"
+            {
+                let Expr::Call(_, color) = &of[0] else { panic!("{s:?}") };
+                let before = self.routes.insert(color[0].int(), positions(&of[1]));
+                assert!(before.is_none(), "two routes of one color");
+            }
+        }
+    }
+}
+
+/// The positions of a color's configuration.
+fn positions(config: &Expr) -> Vec<Position> {
+    let routes = config.field("routes").unwrap();
+    let mut now = Position { rx: ports(routes.field("rx").unwrap()), tx: ports(routes.field("tx").unwrap()) };
+    let mut positions = vec![now.clone()];
+    for n in 1..4 {
+        let next = config.field("switches").and_then(|s| s.field(&format!("pos{n}")));
+        let Some(next) = next else { break };
+        if let Some(rx) = next.field("rx") {
+            now.rx = ports(rx);
+        }
+        if let Some(tx) = next.field("tx") {
+            now.tx = ports(tx);
+        }
+        positions.push(now.clone());
+    }
+    positions
 }
 
 fn ports(e: &Expr) -> Vec<usize> {

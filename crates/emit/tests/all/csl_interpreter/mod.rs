@@ -6,6 +6,7 @@
 //! takes, a PE that does not end.
 
 mod layout;
+mod modules;
 mod pe;
 mod syntax;
 
@@ -54,15 +55,20 @@ pub struct Wafer {
 impl Wafer {
     pub fn load(files: &Files, inputs: &[Vec<f32>]) -> Self {
         let text = |name: &str| &files.iter().find(|f| f.0 == name).unwrap().1;
-        let layout = layout::read(&syntax::parse(text("layout.csl")));
+        let mut layout = layout::read(files, &syntax::parse(text("layout.csl")));
         let mut programs = std::collections::BTreeMap::new();
         for tile in &layout.tiles {
             programs.entry(tile.file.clone()).or_insert_with(|| syntax::parse(text(&tile.file)));
         }
-        let operator = files.iter().find(|f| f.0 == "operator.csl").map(|f| operator(&f.1));
+        let operator = files.iter().find(|f| f.0.ends_with("operator.csl")).map(|f| operator(&f.1));
         let mut routers: Vec<Vec<Router>> = Vec::new();
         let mut pes: Vec<Pe> = Vec::new();
-        for (tile, input) in layout.tiles.iter().zip(inputs) {
+        for (tile, input) in layout.tiles.iter_mut().zip(inputs) {
+            let mut program = std::borrow::Cow::Borrowed(&programs[&tile.file]);
+            if modules::imports(&program) {
+                program = std::borrow::Cow::Owned(modules::linked(files, &tile.file, &tile.given));
+                tile.configure(&program);
+            }
             let router = |(&color, positions): (&u64, &Vec<Position>)| Router {
                 color,
                 positions: positions.clone(),
@@ -71,7 +77,7 @@ impl Wafer {
                 arrived: VecDeque::new(),
             };
             routers.push(tile.routes.iter().map(router).collect());
-            pes.push(Pe::new(&programs[&tile.file], tile, input, operator));
+            pes.push(Pe::new(&program, tile, input, operator));
         }
         Self { layout, routers, pes, rounds: 0 }
     }

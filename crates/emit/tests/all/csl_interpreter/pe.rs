@@ -11,9 +11,14 @@ use super::{
 #[derive(Clone, Debug)]
 enum Value {
     Number(u64),
-    Queue { input: bool, id: u64 },
+    Queue {
+        input: bool,
+        id: u64,
+    },
     Task(u64),
     Dsd(Dsd),
+    /// The address of an array.
+    Pointer(String),
     Other,
 }
 
@@ -116,19 +121,21 @@ impl Pe {
             operator,
             ended: 0,
         };
-        let mut bodies = BTreeMap::new();
         for s in program {
             match s {
                 Stmt::Let(name, value) => pe.declare(name, value),
-                Stmt::Block(name, body) if name == "comptime" => pe.bind(body, &bodies),
-                Stmt::Block(name, body) => drop(bodies.insert(name.clone(), body.clone())),
+                Stmt::Block(name, body) if name == "comptime" => pe.bind(body),
+                Stmt::Block(name, body) => drop(pe.functions.insert(name.clone(), body.clone())),
                 _ => {}
             }
         }
-        let vector = pe.arrays.get_mut("input").unwrap();
-        vector[..input.len()].copy_from_slice(input);
-        pe.functions = bodies;
+        pe.set_input(input);
         pe
+    }
+
+    /// Copies a vector from the host.
+    pub fn set_input(&mut self, input: &[f32]) {
+        self.arrays.get_mut("input").unwrap()[..input.len()].copy_from_slice(input);
     }
 
     /// Starts a function, as the host does.
@@ -151,10 +158,16 @@ impl Pe {
         self.arrays.remove("output").unwrap()
     }
 
+    /// The vector that the host reads back.
+    pub fn result(&self) -> &[f32] {
+        &self.arrays["output"]
+    }
+
     fn declare(&mut self, name: &str, value: &Expr) {
         let made = match value {
             Expr::Int(n) => Value::Number(*n),
             Expr::Name(flag) if flag == "false" => Value::Number(0),
+            Expr::Address(array) => Value::Pointer(array.clone()),
             Expr::Call(call, of) => match call.as_str() {
                 "@zeros" | "@constants" => {
                     let Expr::Array(n) = of[0] else { panic!() };
@@ -176,6 +189,10 @@ impl Pe {
         if let Some(Expr::Access(extent, array, start)) = fields.field("tensor_access") {
             return Dsd::Memory { array: array.clone(), start: *start, extent: *extent };
         }
+        if let Some(Expr::Call(function, _)) = fields.field("base_address") {
+            let extent = fields.field("extent").unwrap().int();
+            return Dsd::Memory { array: self.pointed(function), start: 0, extent };
+        }
         if let Some(Expr::Address(array)) = fields.field("base_address") {
             assert_eq!(fields.field("stride"), Some(&Expr::Int(0)));
             return Dsd::Word { array: array.clone(), extent: 1 };
@@ -193,13 +210,28 @@ impl Pe {
         Dsd::Out { color, queue: id, extent, control: on("control"), advance: on("advance_switch") }
     }
 
-    fn bind(&mut self, body: &[Stmt], bodies: &BTreeMap<String, Vec<Stmt>>) {
+    /// The array whose address a function returns.
+    fn pointed(&self, function: &str) -> String {
+        match &self.functions[function][..] {
+            [Stmt::Return(Expr::Call(other, _))] => self.pointed(other),
+            [Stmt::Return(Expr::Name(pointer))] => match &self.values[pointer] {
+                Value::Pointer(array) => array.clone(),
+                other => panic!("{pointer} is {other:?}"),
+            },
+            other => panic!("{function} returns {other:?}"),
+        }
+    }
+
+    fn bind(&mut self, body: &[Stmt]) {
         for s in body {
             if let Stmt::Do(Expr::Call(call, of)) = s
                 && call == "@bind_local_task"
             {
                 let id = self.task(&of[1]);
-                assert!(self.tasks.insert(id, bodies[of[0].name()].clone()).is_none(), "two tasks with id {id}");
+                assert!(
+                    self.tasks.insert(id, self.functions[of[0].name()].clone()).is_none(),
+                    "two tasks with id {id}"
+                );
             }
         }
     }
@@ -207,6 +239,7 @@ impl Pe {
     fn number(&self, e: &Expr) -> u64 {
         match e {
             Expr::Int(n) => *n,
+            Expr::Call(call, of) if call == "@get_color" => of[0].int(),
             Expr::Name(name) if name == "true" => 1,
             Expr::Name(name) if name == "false" => 0,
             Expr::Name(name) => match self.values[name] {
@@ -283,8 +316,9 @@ impl Pe {
                             else {
                                 panic!()
                             };
-                            Value::Dsd(Dsd::Word { array, extent: self.arrays[from][*at] as u64 })
+                            Value::Dsd(Dsd::Word { array, extent: self.arrays[from][at.int() as usize] as u64 })
                         }
+                        ("=", Expr::Call(call, of)) if call == "@get_dsd" => Value::Dsd(self.dsd(&of[0], &of[1])),
                         ("=", Expr::Call(call, of)) => {
                             assert_eq!(call, "@increment_dsd_offset");
                             let Value::Dsd(Dsd::Memory { array, start, extent }) = self.values[of[0].name()].clone()
@@ -317,6 +351,7 @@ impl Pe {
                 self.active.push_back(id);
             }
             "sys_mod.unblock_cmd_stream" => self.ended += 1,
+            function if let Some(body) = self.functions.get(function).cloned() => self.statements(&body),
             "time.enable_tsc" => {}
             "time.get_timestamp" => {
                 let Expr::Address(array) = &of[0] else { panic!() };

@@ -17,7 +17,8 @@ pub enum Expr {
     Or(Box<Expr>, Box<Expr>),
     Address(String),
     /// `array[at]`
-    Element(String, usize),
+    Element(String, Box<Expr>),
+    Plus(Box<Expr>, Box<Expr>),
 }
 
 #[derive(Clone, Debug)]
@@ -29,6 +30,9 @@ pub enum Stmt {
     If(Vec<(Expr, Vec<Stmt>)>, Vec<Stmt>),
     For(Expr, String, Vec<Stmt>),
     Block(String, Vec<Stmt>),
+    /// With the names of its parameters.
+    Function(String, Vec<String>, Vec<Stmt>),
+    Return(Expr),
 }
 
 impl Expr {
@@ -125,8 +129,26 @@ impl Parser {
         }
         if self.take("fn") || self.take("task") {
             let name = self.next();
-            ["(", ")", "void"].iter().for_each(|w| self.want(w));
-            return Stmt::Block(name, self.block());
+            self.want("(");
+            let mut params = Vec::new();
+            while !self.take(")") {
+                params.push(self.next());
+                self.want(":");
+                while ![",", ")"].contains(&self.peek()) {
+                    self.at += 1;
+                }
+                self.take(",");
+            }
+            while self.peek() != "{" {
+                self.at += 1;
+            }
+            let body = self.block();
+            return if params.is_empty() { Stmt::Block(name, body) } else { Stmt::Function(name, params, body) };
+        }
+        if self.take("return") {
+            let value = self.value();
+            self.want(";");
+            return Stmt::Return(value);
         }
         if self.take("for") {
             self.want("(");
@@ -186,11 +208,16 @@ impl Parser {
     }
 
     fn compared(&mut self) -> Expr {
-        let left = self.single();
+        let left = self.sum();
         if self.take("<") {
-            return Expr::Less(Box::new(left), Box::new(self.single()));
+            return Expr::Less(Box::new(left), Box::new(self.sum()));
         }
-        if self.take("==") { Expr::Equal(Box::new(left), Box::new(self.single())) } else { left }
+        if self.take("==") { Expr::Equal(Box::new(left), Box::new(self.sum())) } else { left }
+    }
+
+    fn sum(&mut self) -> Expr {
+        let left = self.single();
+        if self.take("+") { Expr::Plus(Box::new(left), Box::new(self.sum())) } else { left }
     }
 
     fn single(&mut self) -> Expr {
@@ -212,7 +239,7 @@ impl Parser {
             let n = if self.take("*") { 0 } else { self.next().parse().unwrap() };
             self.want("]");
             self.at += 1;
-            return Expr::Array(n);
+            return if self.peek() == "{" { self.structure() } else { Expr::Array(n) };
         }
         if self.take(".") {
             return self.structure();
@@ -228,9 +255,9 @@ impl Parser {
             word = format!("{word}.{}", self.next());
         }
         if self.take("[") {
-            let at = self.next().parse().unwrap();
+            let at = self.value();
             self.want("]");
-            return Expr::Element(word, at);
+            return Expr::Element(word, Box::new(at));
         }
         if !self.take("(") {
             return Expr::Name(word);

@@ -67,6 +67,8 @@ pub fn settings(algorithm: &dyn Algorithm, case: &Case) -> Vec<Params> {
             "segment" => &["1", "40", "100"],
             "ways" => &["1", "2", "3", "4", "40"],
             "root" => &["middle"],
+            // A candidate of long vectors only.
+            "protocol" => &["halving"],
             "broadcast" => &["binomial", "pipelined-chain", "scatter-allgather"],
             "node" => &["1", "2", "3", "5", "8"],
             "dims" => &[
