@@ -399,6 +399,7 @@ class StepCollective(TypedDict):
     algorithm: str
     params: dict[str, str]
     seconds: float
+    slowest_seconds: float
     total_seconds: float
     exposed_seconds: float
     share: float

@@ -37,6 +37,7 @@ def _number(key: str, value: str) -> float:
 
 def print_step(report: StepReport) -> None:
     """Prints the collectives of a step, the operations whose time is not known, and the times after changes."""
+    slowest = ["slowest"] if report["level"] != "model" else []
     rows = [
         [
             f"{c['kind']} among {c['group']}",
@@ -45,14 +46,16 @@ def print_step(report: StepReport) -> None:
             str(c["count"]),
             f"{c['algorithm']} {params_text(c['params'])}".rstrip(),
             duration(c["seconds"]),
+            *(duration(c["slowest_seconds"]) for _ in slowest),
             number(c["ratio"]),
             f"{c['share']:.1%}",
             duration(c["exposed_seconds"]),
         ]
         for c in report["collectives"]
     ]
-    columns = ["collective", "groups", "bytes", "count", "algorithm", "takes", "ratio", "share", "exposed"]
-    print_table(columns, rows, right=["groups", "bytes", "count", "takes", "ratio", "share", "exposed"])
+    figures = ["takes", *slowest, "ratio", "share", "exposed"]
+    columns = ["collective", "groups", "bytes", "count", "algorithm", *figures]
+    print_table(columns, rows, right=["groups", "bytes", "count", *figures])
     for row in report["second_opinion"]:
         found = f"{row['name']}: each rank uses one part of this {row['kind']} among {row['group']}"
         times = f"{duration(row['suffices_seconds'])} instead of {duration(row['seconds'])}"

@@ -124,7 +124,7 @@ impl NetworkModel {
         let way_ns = loads.latency_ns(places[0], places[1]);
         let sent = Sent { from: places[0], to: places[1], bytes: bytes as f64 };
         let transfer_ns = loads.busiest(&[sent]) * self.ns_per_byte;
-        self.message_ns(from, to, way_ns) + transfer_ns.max(self.overhead_ns)
+        self.message_ns(from, to, way_ns) + transfer_ns
     }
 
     /// The links over which messages between two ranks leave the first and arrive at the second, each with the time for which

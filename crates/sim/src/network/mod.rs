@@ -46,6 +46,8 @@ mod packet;
 mod packets;
 mod waiting;
 
+use std::sync::Arc;
+
 use unisono_base::rounded;
 use unisono_lower::tasks::TaskGraph;
 use unisono_machine::{
@@ -127,7 +129,7 @@ impl Timing {
 /// A network that packets can run on.
 pub struct Interconnect {
     pub plane: Plane,
-    pub routing: Box<dyn Routing>,
+    pub routing: Arc<dyn Routing>,
     pub timing: Timing,
     /// Messages are split evenly over so many planes, of which one is simulated.
     pub planes: u32,
@@ -147,7 +149,7 @@ impl Interconnect {
         Ok(Self {
             timing: Timing::new(network, &plane),
             plane,
-            routing: topology.routing(),
+            routing: topology.routing().into(),
             planes: network.planes,
             send_machines: network.send_machines,
             send_machines_per: network.send_machines_per,

@@ -51,6 +51,8 @@ pub(super) struct Class {
     pub times: Vec<Interval>,
     /// When the port that receives is free, where there is one.
     pub port: f64,
+    /// When the host is free to begin a message, and to end one.
+    pub hosts: [f64; 2],
     /// When the machines that send are free, of those that are at work.
     pub sending: BinaryHeap<Reverse<u64>>,
 }
@@ -73,6 +75,7 @@ impl Class {
             queues: [Queue::default(), Queue::default()],
             times: vec![Interval::default(); nodes.len()],
             port: 0.0,
+            hosts: [0.0; 2],
             sending: BinaryHeap::new(),
         };
         // Pairs of a node and one that waits for it.

@@ -264,10 +264,16 @@ impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
         let (from, taken) = (self.rank(class), (self.seconds)(class, node as usize));
         let latency = self.messages.latency_seconds(class, node as usize).min(taken);
         let held = taken - latency;
+        let overhead = self.messages.overhead_seconds(class, node as usize)[0].min(latency);
+        let host = &mut self.classes[class].hosts[0];
+        *host = host.max(now) + overhead;
+        let posted = *host;
         let ports = self.messages.ports(class, node as usize);
-        let begin = ports.map_or(now, |ports| self.links.leave(ports, now, held));
-        self.events.push(Reverse((key(begin + latency), Event::Arrives(self.under_way.len()))));
-        self.under_way.push(UnderWay { channel: (from, to, tag), send: (class, node), begin, held });
+        let begin = ports.map_or(posted, |ports| self.links.leave(ports, posted, held));
+        self.events.push(Reverse((key(begin + latency - overhead), Event::Arrives(self.under_way.len()))));
+        // A message is under way from when its host begins it.
+        let begun = begin - overhead;
+        self.under_way.push(UnderWay { channel: (from, to, tag), send: (class, node), begin: begun, held });
         self.begin(class, node, Interval { begin: now, end: begin + held });
     }
 
@@ -282,6 +288,10 @@ impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
             *port = port.max(now) + held;
             *port
         };
+        // A host ends one message at a time.
+        let host = &mut self.classes[receiver].hosts[1];
+        let end = end.max(*host + self.messages.overhead_seconds(class, node as usize)[1]);
+        *host = end;
         // A message that waits for the port takes as long as one that travels alone.
         let begin = begin + (end - now - held).max(0.0);
         self.channels.entry(channel).or_default().arrivals.push_back(Interval { begin, end });

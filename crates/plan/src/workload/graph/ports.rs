@@ -16,6 +16,12 @@ pub trait Messages {
         0.0
     }
 
+    /// The seconds for which a message holds its sender's host before it leaves, and its receiver's when it has arrived. They are
+    /// parts of the latency.
+    fn overhead_seconds(&self, _class: usize, _node: usize) -> [f64; 2] {
+        [0.0; 2]
+    }
+
     /// The ports of a message; `None` where a rank has one port that sends and one that receives.
     fn ports(&self, _class: usize, _node: usize) -> Option<&Ports> {
         None

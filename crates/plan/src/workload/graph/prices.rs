@@ -13,10 +13,13 @@ use rustc_hash::FxHashMap;
 use unisono_algorithms::{Means, Params, ranks::Extents};
 use unisono_base::interrupt::check;
 use unisono_collective::Kind;
-use unisono_cost::tightest;
+use unisono_cost::{
+    endpoint::{LevelPrices, Prices as _, seconds},
+    tightest,
+};
 use unisono_discover::whole_elements;
 use unisono_lower::tasks::Charges;
-use unisono_machine::{Machine, Shape, network::Network};
+use unisono_machine::{Endpoint, Machine, Shape, network::Network};
 use unisono_workload::{Collected, Groups, Work, WorkNode, WorkloadGraph};
 
 use super::{
@@ -50,6 +53,8 @@ pub struct Communication {
     pub bound: Option<BoundReport>,
     /// Of messages between pairs, the part of the time that does not depend on their length.
     pub latency_seconds: f64,
+    /// Of messages between pairs, the parts of the latency in the hosts of the sender and of the receiver.
+    pub overhead_seconds: [f64; 2],
 }
 
 /// The prices of a program's communications.
@@ -82,6 +87,10 @@ pub(super) struct PricedMessages<'a> {
 impl Messages for PricedMessages<'_> {
     fn latency_seconds(&self, class: usize, node: usize) -> f64 {
         self.rows[class][node].map_or(0.0, |row| self.prices.rows[row].latency_seconds)
+    }
+
+    fn overhead_seconds(&self, class: usize, node: usize) -> [f64; 2] {
+        self.rows[class][node].map_or([0.0; 2], |row| self.prices.rows[row].overhead_seconds)
     }
 
     fn ports(&self, class: usize, node: usize) -> Option<&Ports> {
@@ -299,8 +308,10 @@ impl<'a> Prices<'a> {
             None => self.alone(&[from, to], 1)?,
         };
         let nothing = Communication::nothing(Kind::Message, bytes);
-        let algorithm = "send".to_owned();
-        let priced = Communication { ranks: 2, groups: 1, algorithm, seconds, bound, latency_seconds, ..nothing };
+        let overhead_seconds = self.overhead_seconds([from, to])?;
+        let (ranks, groups, algorithm) = (2, 1, "send".to_owned());
+        let priced =
+            Communication { ranks, groups, algorithm, seconds, bound, latency_seconds, overhead_seconds, ..nothing };
         let row = self.keep(key, priced, Vec::new());
         self.messages.insert(alike, row);
         Ok(row)
@@ -396,6 +407,17 @@ impl<'a> Prices<'a> {
         Ok(plan_best(problem, None, &Params::new())?.best().time.seconds)
     }
 
+    /// The seconds for which a shortest message holds the hosts of a pair: their CPUs or, where these take longer, their interfaces.
+    fn overhead_seconds(&self, [from, to]: [u32; 2]) -> Result<[f64; 2], PlanError> {
+        let Some(of_ranks) = self.machine.get::<Endpoint>() else {
+            let network = self.machine.get::<Network>();
+            return Ok([network.map_or(0.0, |network| network.host_overhead_ns * 1e-9); 2]);
+        };
+        let prices = LevelPrices::new(of_ranks, of_ranks.model, self.graph.ranks)?;
+        let (send, receive) = (prices.send(from, to, 1), prices.receive(from, to, 1));
+        Ok([send.cpu.max(send.nic), receive.cpu.max(receive.nic)].map(seconds))
+    }
+
     /// Every rank sends to its receivers at once.
     fn permute(&self, bytes: u64, receivers: u32) -> Result<Communication, PlanError> {
         let mut pairs = self.graph.pairs(receivers);
@@ -422,6 +444,7 @@ impl<'a> Prices<'a> {
             seconds,
             bound,
             latency_seconds: 0.0,
+            overhead_seconds: [0.0; 2],
         })
     }
 }
@@ -438,6 +461,7 @@ impl Communication {
             seconds: 0.0,
             bound: None,
             latency_seconds: 0.0,
+            overhead_seconds: [0.0; 2],
         }
     }
 

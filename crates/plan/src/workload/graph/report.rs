@@ -19,6 +19,10 @@ use super::{
 };
 use crate::{BoundReport, PlanError, RunError};
 
+/// Of programs whose queues take what is ready: the simulators of messages have hosts that post a message and go on.
+const COMPUTES_MEANWHILE: &str = "without overlap, packet by packet: a rank begins nothing while it posts a message, and computes what \
+                                  is ready while the message leaves; by the model it waits until the message has left";
+
 /// One distinct collective.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct CollectiveRow {
@@ -34,6 +38,8 @@ pub struct CollectiveRow {
     pub params: BTreeMap<String, String>,
     /// The mean time of one.
     pub seconds: f64,
+    /// The time of the slowest one.
+    pub slowest_seconds: f64,
     /// The time during which at least one is under way.
     pub total_seconds: f64,
     /// Of the total, the part during which no compute runs.
@@ -181,6 +187,10 @@ impl Step<'_> {
         let iteration = seen.iteration(end);
         let collectives = seen.collectives(iteration.seconds);
         let second_opinion = second_opinion(graph, &mut prices)?;
+        let mut notes = graph.notes.clone();
+        if level == Level::Packet && !overlap && graph.queues == Queues::AsReady {
+            notes.push(COMPUTES_MEANWHILE.to_owned());
+        }
         Ok(GraphReport {
             workload: graph.name.clone(),
             machine: prices.machine_name().to_owned(),
@@ -198,7 +208,7 @@ impl Step<'_> {
             second_opinion,
             iteration,
             unknown: graph.unknown.clone(),
-            notes: graph.notes.clone(),
+            notes,
             packets,
             events,
         })
@@ -324,8 +334,12 @@ impl Seen<'_> {
         let row = |(nodes, priced): (&Vec<usize>, &PricedCommunication)| {
             // By the model all lengths of a row are the same, and their sum is rounded.
             let count = nodes.len() as f64;
-            let mean = || nodes.iter().map(|&node| self.lengths[node]).sum::<f64>() / count;
-            let seconds = if self.is_simulated { mean() } else { priced.seconds };
+            let lengths = || nodes.iter().map(|&node| self.lengths[node]);
+            let [seconds, slowest_seconds] = if self.is_simulated {
+                [lengths().sum::<f64>() / count, lengths().fold(0.0, f64::max)]
+            } else {
+                [priced.seconds; 2]
+            };
             let covered = spans(&mut nodes.iter().copied());
             // The sum of intervals is rounded too.
             let is_sum = (covered.seconds() - seconds * count).abs() <= ROUNDING * covered.seconds();
@@ -339,6 +353,7 @@ impl Seen<'_> {
                 algorithm: priced.algorithm.clone(),
                 params: priced.params.clone(),
                 seconds,
+                slowest_seconds,
                 total_seconds,
                 exposed_seconds: (covered.seconds() - covered.shared_with(&computed)).max(0.0),
                 share: if step_seconds > 0.0 { total_seconds / step_seconds } else { 0.0 },

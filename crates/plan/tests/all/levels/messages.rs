@@ -121,6 +121,7 @@ fn a_send_takes_until_its_message_has_left() {
     assert_eq!(report.rank, 1);
     let [row] = &report.collectives[..] else { panic!("{:?}", report.collectives) };
     assert!((row.seconds - 20e-6).abs() < 1e-6, "{}", row.seconds);
+    assert_eq!(row.slowest_seconds, row.seconds);
     // The rank that sends computes for long, and ends last.
     let compute = WorkNode::new("compute", Work::Compute(Compute::Measured { seconds: 1e-3 }), Vec::new());
     let program = tasks(vec![vec![send(1, 1_000_000, 0), compute], vec![receive(0, 1_000_000, 0)]]);
@@ -172,6 +173,33 @@ fn links_send_at_the_same_time() {
             assert!((packets / (20e-6 * times) - 1.0).abs() < 0.02, "{more}: {packets}");
         }
     }
+}
+
+/// A host takes 2 us to begin each message and 2 us to end each, which leave and arrive within a nanosecond and 80 ns later. With n
+/// messages through the busiest host that is (n + 1) times 2 us and 81 ns.
+#[test]
+fn short_messages_wait_for_hosts() {
+    let machine = star(6, "host_overhead_ns = 2000\nsend_machines_per = 'link'");
+    let each = |leaf: u32| (0..10).map(move |tag| (leaf, tag));
+    let spread = tasks(
+        std::iter::once((1..7).flat_map(each).map(|(to, tag)| send(to, 8, tag)).collect())
+            .chain((1..7).map(|leaf| each(leaf).map(|(_, tag)| receive(0, 8, tag)).collect()))
+            .collect(),
+    );
+    let gathered = tasks(
+        std::iter::once((1..7).flat_map(each).map(|(from, tag)| receive(from, 8, tag)).collect())
+            .chain((1..7).map(|leaf| each(leaf).map(|(_, tag)| send(0, 8, tag)).collect()))
+            .collect(),
+    );
+    for program in [&spread, &gathered] {
+        by_levels(program, &machine, 61.0 * 2e-6 + 81e-9);
+    }
+    // Among ranks, by the machine's own overheads and gaps.
+    let row = |rank: u32| (0..100).map(move |tag| if rank == 0 { send(1, 8, tag) } else { receive(0, 8, tag) });
+    let program = tasks(vec![row(0).collect(), row(1).collect()]);
+    let archer = Machine::preset("archer").unwrap();
+    let packets = on(&archer, &program, Level::Packet, true).iteration.seconds;
+    by_levels(&program, &archer, packets);
 }
 
 /// The ratios of the model's time to that of packets for random messages, ascending.

@@ -7,6 +7,9 @@
 //! it is done at the maximum, over windows w, of begin(w) + load(w) + load(w + 1) + ... (Lindley, "The theory of queues with a
 //! single server", 1952).
 //!
+//! **Whole messages.** Where accelerators pass on messages of others, these get out of step. As far as messages are few enough, they
+//! are simulated one by one (`whole.rs`), and only links of such networks are added up here. The rest of this text is for the others.
+//!
 //! **Own links.** On a grid an accelerator's links also carry what it passes on. The queues of a link take turns, so its own
 //! messages get at least their turn: a window takes the load of its own messages and of what waits for the link already, or of its own messages by
 //! their part of the turns if that is less. The next window waits for the slowest of its links, because few messages are under way at a time; a window has no fewer
@@ -24,7 +27,7 @@ use unisono_base::{
 };
 use unisono_machine::network::{Header, Hop};
 
-use super::{Fluid, STEPS, bandwidths, ends_ps, spread::Spread, table_bytes};
+use super::{Fluid, STEPS, bandwidths, ends_ps, spread::Spread, table_bytes, whole};
 use crate::network::Interconnect;
 
 /// Destinations whose own times are looked at; all of a small network.
@@ -56,12 +59,20 @@ pub fn alltoall(net: &Interconnect, bytes: u64) -> Result<Fluid, OverLimit> {
     let mut spread = Spread::new(net);
     let bandwidths = bandwidths(net);
     let latency = weigh(net, &mut spread, &bandwidths, splits);
+    let whole = whole::alltoall(net, bytes);
+    let windows = if whole.is_some() { 1 } else { windows };
     let loads = Loads::new(net, &mut spread, &bandwidths, windows);
+    let busiest = (0..bandwidths.len()).map(|link| (loads.of(link), link)).max_by(|a, b| a.0.total_cmp(&b.0));
+    let of_plane = bytes.div_ceil(u64::from(net.planes)) as f64;
+    let busiest_bytes = busiest.map_or(0.0, |(load, link)| load * bandwidths[link] * of_plane);
+    if let Some(run) = whole {
+        let finish_ps = run.hosts.finish.iter().map(|&ps| ps as f64).collect();
+        return Ok(Fluid { finish_ps, makespan_ps: run.hosts.makespan as f64, busiest_bytes });
+    }
     let begins = begins(net, &spread, &loads, &bandwidths);
     let ends: Vec<f64> = (0..bandwidths.len()).map(|link| loads.end(link, &begins)).collect();
-    let bytes = bytes.div_ceil(u64::from(net.planes)) as f64;
     // A link of the machine's own bandwidth takes 1 for a message.
-    let message_ps = bytes * net.timing.links[0].ps_per_byte;
+    let message_ps = of_plane * net.timing.links[0].ps_per_byte;
     let ps = |end: f64| if end > 0.0 { end * message_ps + ends_ps(net, latency) } else { 0.0 };
     let every = all.div_ceil(MOST_TIMED).max(1) as usize;
     let finish_ps = (0..all).step_by(every).map(|to| {
@@ -69,11 +80,10 @@ pub fn alltoall(net: &Interconnect, bytes: u64) -> Result<Fluid, OverLimit> {
         spread.add(to, others(to, all), |link, _| own = own.max(ends[link as usize]));
         ps(own)
     });
-    let busiest = (0..ends.len()).map(|link| (loads.of(link), link)).max_by(|a, b| a.0.total_cmp(&b.0));
     Ok(Fluid {
         finish_ps: finish_ps.collect(),
         makespan_ps: ps(ends.iter().copied().fold(0.0, f64::max)),
-        busiest_bytes: busiest.map_or(0.0, |(load, link)| load * bandwidths[link] * bytes),
+        busiest_bytes,
     })
 }
 

@@ -11,6 +11,7 @@
 mod alltoall;
 pub mod max_min;
 mod spread;
+mod whole;
 
 pub use alltoall::alltoall;
 

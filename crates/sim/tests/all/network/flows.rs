@@ -93,8 +93,8 @@ fn packets_take_about_the_time_of_flows() {
     }
 }
 
-/// In the order of shifts, on every family at a size at which the order matters: 64 to 256 accelerators with four machines. Where
-/// messages pass many accelerators, these get out of step: nodes with few packets to pass on run ahead.
+/// In the order of shifts, on every family at a size at which the order matters: 64 to 256 accelerators with four machines. A message
+/// is 33 packets. Where accelerators pass on messages, these get out of step.
 #[test]
 fn packets_in_order_take_the_time_of_flows() {
     let mut beyond = Vec::new();
@@ -119,10 +119,7 @@ fn packets_in_order_take_the_time_of_flows() {
         net.timing.places = 1 << 20;
         let packets = run(&pattern::linear_alltoall(ranks, bytes).unwrap(), &net, &Options::default()).unwrap();
         let ratio = packets.hosts.makespan as f64 / flow::alltoall(&net, bytes).unwrap().makespan_ps;
-        let passes_many =
-            ["hypercube", "mesh", "torus"].iter().any(|name| topology.starts_with(&format!("name = '{name}'")));
-        let accepted = if passes_many { 0.84..1.22 } else { 0.9..1.1 };
-        if !accepted.contains(&ratio) {
+        if !(0.9..1.1).contains(&ratio) {
             beyond.push((topology, ratio));
         }
     }

@@ -1,5 +1,7 @@
 //! Random traffic at saturation with tiny buffers: packets are conserved, nothing deadlocks, and what does is reported.
 
+use std::sync::Arc;
+
 use unisono_base::mix;
 use unisono_machine::network::{
     Cable, FAMILIES, Header, Hop, Link, MachinesPer, Plane, PlaneBuilder, Routing, Switches,
@@ -95,7 +97,7 @@ fn onward() -> Interconnect {
     let plane = ring.finish().unwrap();
     let timing = interconnect("name = 'torus'\ndims = [5]").timing;
     Interconnect {
-        routing: Box::new(Onward(plane.clone())),
+        routing: Arc::new(Onward(plane.clone())),
         plane,
         timing,
         planes: 1,
@@ -151,7 +153,7 @@ fn adaptive_routing_goes_around_where_ways_are_crowded() {
 
 #[test]
 fn a_routing_at_fault_is_named() {
-    let net = Interconnect { routing: Box::new(Nowhere), ..onward() };
+    let net = Interconnect { routing: Arc::new(Nowhere), ..onward() };
     let error = run(&traffic(5, &[(0, 3, 10)]), &net, &Options::default()).unwrap_err().to_string();
     assert_eq!(error, "the routing 'nowhere' is at fault: at node 0 it names no link for a packet to 3 on channel 0");
 }

@@ -1,0 +1,41 @@
+//! An alltoall whose messages move whole: the simulation of packets, each of which is a message.
+//!
+//! Where accelerators pass on the messages of others, as on a mesh or a torus, those in the middle have more to pass on than those
+//! at the edge and fall behind with messages of their own. Each accelerator then has an order in time of its own, which windows for all
+//! of them do not have. A packet's head goes on before its tail is there, so a message that is one packet takes as long as one of many.
+
+use std::sync::Arc;
+
+use unisono_base::narrow;
+use unisono_lower::tasks::pattern;
+
+use crate::network::{Interconnect, Options, Run, Timing, TrafficEstimate, run};
+
+/// Hops of messages that are simulated, about ten seconds of one core.
+const MOST_HOPS: f64 = 33_554_432.0;
+
+/// Simulates the messages one by one; `None` if all are under way at once, if no accelerator passes on a message, or if they
+/// are too many.
+pub(super) fn alltoall(net: &Interconnect, bytes: u64) -> Option<Run> {
+    let all = net.plane.accelerators();
+    let others = all.saturating_sub(1);
+    let pass_on = net.plane.links().iter().any(|link| link.from < all && link.to < all);
+    if !pass_on || net.send_machines >= others {
+        return None;
+    }
+    let packet_bytes = bytes.div_ceil(u64::from(net.planes.max(1))).clamp(1, u64::from(u32::MAX));
+    let whole = Interconnect {
+        plane: net.plane.clone(),
+        routing: Arc::clone(&net.routing),
+        // Flows have buffers without bounds.
+        timing: Timing { packet_bytes: narrow(packet_bytes), places: u32::MAX, ..net.timing.clone() },
+        computing: net.computing.clone(),
+        ..*net
+    };
+    let estimate = TrafficEstimate::new(u64::from(all) * u64::from(others), bytes, &whole);
+    if estimate.hops > MOST_HOPS || estimate.check().is_err() {
+        return None;
+    }
+    // Windows serve networks and messages that the simulator refuses.
+    run(&pattern::linear_alltoall(all, bytes).ok()?, &whole, &Options::default()).ok()
+}
