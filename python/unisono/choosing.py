@@ -1,14 +1,16 @@
 """Chooses algorithms by measuring a part of the points of a study: a Gaussian process of the logarithms of times.
 
 The process has one value for each point, a pair of an algorithm and a cell; a cell is one size in one test. Values of
-one algorithm are alike at sizes and numbers of ranks that are near each other, and more so in one setting than in
-two. The next point to measure is the one with the greatest expected improvement over the present choice of its cell.
-An observation updates the mean and the covariance of all points. The choice in a cell has the lowest expected time.
+one algorithm are alike at sizes and numbers of ranks that are near each other. Each collective in each setting, as an
+MPI library on a system, has a process of its own. The next point to measure is the one with the greatest expected
+improvement over the present choice of its cell. An observation updates the mean and the covariance of all points. The
+choice in a cell has the lowest expected time.
 
 The algorithm is that of Jones, Schonlau and Welch, "Efficient global optimization of expensive black-box functions"
 (1998), with one minimum for each cell. Scales are in units of natural logarithms, of bytes, ranks and seconds.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import pi
@@ -29,10 +31,6 @@ _Array = NDArray[np.float64]
 _SHARED, _VARYING, _ALWAYS, _TEST, _IN_TEST, _NOISE = 3.0, 1.0, 0.5, 0.3, 0.2, 0.05
 #: Lengths over which values are alike, of sizes for an algorithm and for all, and of ranks.
 _SIZES, _SHARED_SIZES, _RANKS = 4.0, 6.0, 3.0
-#: The share of an algorithm's variance that is a setting's own, and, of the rest, a system's own.
-_OF_SETTING, _OF_SYSTEM = 0.5, 0.5
-#: How much more a measurement of the present choice is worth than one of its strongest rival.
-_OF_CHOICE = 2.0
 #: The logarithm of a time that is expected before all measurements, 100 us.
 _START = float(np.log(1e-4))
 #: More points need more memory for covariances than a desk has (8 bytes a pair, three times).
@@ -45,14 +43,11 @@ class Belief:
     def __init__(self, points: Sequence[Point]) -> None:
         by_sizes = _distances(np.log([p.bytes for p in points]))
         by_ranks = _distances(np.log([p.ranks for p in points])) / _RANKS
-        system, test = _same([p.system for p in points]), _same([p.test for p in points])
-        algorithm = _same([p.algorithm for p in points])
-        setting = _same([(p.system, *p.setting) for p in points])
+        test, algorithm = _same([p.test for p in points]), _same([p.algorithm for p in points])
         near = _matern(by_sizes / _SIZES)
-        own = _OF_SETTING * setting + (1 - _OF_SETTING) * (_OF_SYSTEM * system + (1 - _OF_SYSTEM))
         self.mean: _Array = np.full(len(points), _START)
-        self.covariance: _Array = _SHARED**2 * _matern(np.hypot(by_sizes / _SHARED_SIZES, by_ranks)) * (1 + setting) / 2
-        self.covariance += _VARYING**2 * algorithm * own * _matern(np.hypot(by_sizes / _SIZES, by_ranks))
+        self.covariance: _Array = _SHARED**2 * _matern(np.hypot(by_sizes / _SHARED_SIZES, by_ranks))
+        self.covariance += _VARYING**2 * algorithm * _matern(np.hypot(by_sizes / _SIZES, by_ranks))
         self.covariance += _ALWAYS**2 * algorithm + _TEST**2 * test + _IN_TEST**2 * (algorithm & test) * near
         self.seen = np.zeros(len(points), bool)
         cells: dict[tuple[str, int], list[int]] = {}
@@ -72,8 +67,8 @@ class Belief:
         """The point of each cell that has the lowest expected time."""
         return [int(cell[np.argmin(self.mean[cell])]) for cell in self.cells]
 
-    def best_next(self, allowed: NDArray[np.bool_]) -> int:
-        """The point to measure next, of those allowed that have not been measured."""
+    def best_next(self) -> int:
+        """The point to measure next, of those that have not been measured."""
         chosen = self.choices()
         rival = np.empty(len(self.mean), int)
         for cell, best in zip(self.cells, chosen, strict=True):
@@ -82,10 +77,10 @@ class Belief:
         both = own + own[rival] - 2 * self.covariance[np.arange(len(rival)), rival]
         gains = _improvement(self.mean[rival] - self.mean, np.sqrt(np.maximum(both, 1e-12)))
         for cell, best in zip(self.cells, chosen, strict=True):
-            # To measure the choice itself is worth more than to measure its strongest rival.
-            gains[best] = _OF_CHOICE * gains[cell[cell != best]].max(initial=0.0)
+            # To measure the choice itself is worth as much as to measure its strongest rival.
+            gains[best] = gains[cell[cell != best]].max(initial=0.0)
         gains *= np.sqrt(np.maximum(own, 0) / (np.maximum(own, 0) + _NOISE**2))
-        return int(np.argmax(np.where(allowed & ~self.seen, gains, -1.0)))
+        return int(np.argmax(np.where(self.seen, -1.0, gains)))
 
 
 def _distances(values: _Array) -> _Array:
@@ -135,27 +130,26 @@ class Regret:
 def cross_validate(
     points: Sequence[Point], share: float, progress: Callable[[int, int], None] = lambda *_: None
 ) -> list[Regret]:
-    """Measures a share of the points of each system, and judges the choices in all cells of at least three algorithms.
+    """Measures a share of the points of each setting, and judges the choices in all cells of at least three algorithms.
 
     Half of the iterations is measured, the other half judges.
     """
     if not 0 < share <= 1:
         raise InputError(f"the share is {share:g}; accepted are numbers above 0, at most 1")
-    counts: dict[tuple[str, str, int], int] = {}
-    for point in points:
-        cell = point.collective, point.test, point.bytes
-        counts[cell] = counts.get(cell, 0) + 1
-    points = [p for p in points if counts[p.collective, p.test, p.bytes] >= 3]
+    counts = Counter((p.test, p.bytes) for p in points)
+    points = [p for p in points if counts[p.test, p.bytes] >= 3]
     if not points:
         raise InputError("no cell, which is one size in one test, has three algorithms to choose from")
     found: dict[str, Regret] = {}
-    groups: dict[str, list[Point]] = {}
+    groups: dict[tuple[str, ...], list[Point]] = {}
     for point in points:
-        groups.setdefault(point.collective, []).append(point)
+        groups.setdefault((point.system, point.collective, *point.setting), []).append(point)
     done = 0
     for group in groups.values():
         if len(group) > _MOST_POINTS:
-            raise InputError(f"{len(group)} points of one collective; at most {_MOST_POINTS} are compared")
+            raise InputError(
+                f"{len(group)} points of one collective in one setting; at most {_MOST_POINTS} are compared"
+            )
         _judge(group, share, found)
         done += len(group)
         progress(done, len(points))
@@ -163,27 +157,18 @@ def cross_validate(
 
 
 def _judge(points: list[Point], share: float, found: dict[str, Regret]) -> None:
-    """Adds the cells of one collective."""
+    """Adds the cells of one collective in one setting."""
     seen = np.log([p.seconds for p in points])
     unseen = np.log([p.again for p in points])
-    systems = np.array([p.system for p in points])
-    budget = {str(name): int(share * np.count_nonzero(systems == name)) for name in np.unique(systems)}
-    spent = dict(budget)
     belief = Belief(points)
-    allowed = np.array([spent[p.system] > 0 for p in points])
-    while allowed.any():
-        at = belief.best_next(allowed)
+    measured = int(share * len(points))
+    for _ in range(measured):
+        at = belief.best_next()
         belief.observe(at, float(seen[at]))
-        system = points[at].system
-        spent[system] -= 1
-        if spent[system] == 0:
-            allowed[systems == system] = False
-    for name, measured in budget.items():
-        old = found.get(name, Regret(name, 0, 0, [], []))
-        count = int(np.count_nonzero(systems == name))
-        found[name] = Regret(name, old.points + count, old.measured + measured, old.cells, old.noise)
+    name = points[0].system
+    old = found.get(name, Regret(name, 0, 0, [], []))
+    found[name] = regret = Regret(name, old.points + len(points), old.measured + measured, old.cells, old.noise)
     for cell, choice in zip(belief.cells, belief.choices(), strict=True):
         best = unseen[cell].min()
-        regret = found[points[choice].system]
         regret.cells.append((float(unseen[choice] - best), bool(belief.seen[cell].any())))
         regret.noise.append(float(unseen[cell[np.argmin(seen[cell])]] - best))
