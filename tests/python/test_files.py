@@ -375,6 +375,17 @@ def test_output_survives_any_encoding(tmp_path: Path) -> None:
         assert b"unexpected" not in done.stderr
 
 
+def test_microseconds_without_their_letter() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "unisono", "plan", "reduce", "--machine", "archer", "--ranks", "2", "--elements", "4"],
+        env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
+        capture_output=True,
+        check=True,
+    )
+    assert b" us " in done.stdout
+    assert b"\\x" not in done.stdout
+
+
 def test_output_to_a_pipe_is_refused_and_not_waited_for(spawn: Spawn, tmp_path: Path) -> None:
     """A pipe would wait for its reader, at the end of the work."""
     pipe = tmp_path / "pipe.sched"

@@ -227,13 +227,10 @@ def test_a_plan_that_cannot_be_used_is_reported_once(
     newer.write_bytes(good[:8] + b"\x63\0\0\0" + good[12:])
     short = tmp_path / "short.plan"
     short.write_bytes(good[: len(good) - 9])
-    no = tmp_path / "no.plan"
-    no.write_text("not a plan")
     for path, why in [
         (damage(plan(2), tmp_path / "bad.plan"), "damaged"),
         (newer, "version 99"),
         (short, "cut short"),
-        (no, "no plan"),
     ]:
         said = tmp_path / "report"
         options = ("--plan", str(path), "--report", str(said))
@@ -315,6 +312,7 @@ def test_the_exit_code_is_the_programs() -> None:
     [
         (["-n", "0", "--", "true"], "-n is 0"),
         (["-n", "2", "--plan", "nowhere.plan", "--", "true"], "there is no plan 'nowhere.plan'"),
+        (["-n", "2", "--plan", __file__, "--", "true"], "is not a plan file"),
         (["-n", "2", "--report", "no/such/folder", "--", "true"], "there is no folder"),
         (["-n", "2", "--mpiexec", "no-such-mpiexec", "--", "true"], "no program 'no-such-mpiexec'"),
         (["-n", "2", "--mpiexec", "true", "--", "true"], "not known"),

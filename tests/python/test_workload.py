@@ -93,6 +93,8 @@ def test_the_command(capsys: pytest.CaptureFixture[str], pairs: str, tmp_path: P
     assert code == 0
     assert {"seconds", "compute_seconds", "communication_seconds", "exposed_seconds", "phases"} <= set(report)
     assert picture.read_bytes() == workloads.draw(report, "svg")
+    # The names of steps and collectives that have room; the first step and its allreduce are short.
+    assert all(f"<!-- {name} -->".encode() in picture.read_bytes() for name in ("second", "allreduce", "exchange"))
     code, listed, _ = run(capsys, "workload", "--json")
     names = [w["name"] for w in listed["workloads"]]
     models = ["cosmoflow", "dlrm", "gpt-3", "gpt-3-moe"]

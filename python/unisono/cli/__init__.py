@@ -4,6 +4,7 @@ Exit codes: 0 done; 1 the answer is no, or the run failed; 2 wrong input; 130 in
 standard error.
 """
 
+import codecs
 import io
 import os
 import re
@@ -117,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for stream in (sys.stdout, sys.stderr):
                 if isinstance(stream, io.TextIOWrapper):
                     # Names of files may hold bytes and characters that the output cannot.
-                    stream.reconfigure(errors="backslashreplace")
+                    stream.reconfigure(errors="unisono")
         asked = os.environ.get(_COMPLETE)
         if asked and arguments is None:
             return shell_complete(program, {}, "unisono", _COMPLETE, asked)
@@ -131,6 +132,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         note_large_work(None)
     return code if isinstance(code, int) else 0
+
+
+def _spell(failure: UnicodeError) -> tuple[str | bytes, int]:
+    """Replaces characters that an output cannot encode: the letter of microseconds by u, others by their escapes."""
+    if isinstance(failure, UnicodeEncodeError):
+        if failure.object[failure.start] in "\u00b5\u03bc":
+            return "u", failure.start + 1
+        # One character at a time, as others after it may be letters of microseconds.
+        failure.end = failure.start + 1
+    return codecs.backslashreplace_errors(failure)
+
+
+codecs.register_error("unisono", _spell)
 
 
 def _note(sentence: str, noted: set[str]) -> None:

@@ -4,6 +4,7 @@ import os
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 
@@ -13,6 +14,9 @@ from unisono.cli._output import print_lines
 from unisono.mpi.launchers import environment, find_launcher, is_launcher, variables
 
 __all__ = ["run"]
+
+#: The first bytes of every plan file.
+_BEGINNING = b"UNISPLAN"
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -49,6 +53,8 @@ def run(
         raise InputError(f"-n is {ranks}; accepted is a whole number from 1 on")
     if plan is not None and not is_file(plan):
         raise InputError(f"there is no plan '{plan}'; 'unisono plan ... -o FILE.plan' writes one")
+    if plan is not None and not _is_plan(plan):
+        raise InputError(f"'{plan}' is not a plan file; 'unisono plan ... -o FILE.plan' and 'unisono tune' write them")
     if report is not None and report != "stderr":
         check_writable(report)
     if is_launcher(program[0]):
@@ -76,3 +82,9 @@ def run(
     done = subprocess.run(command, env=environment(starter), check=False)
     # A signal's number counts from 128, as a shell has it.
     return done.returncode if done.returncode >= 0 else 128 - done.returncode
+
+
+def _is_plan(name: str) -> bool:
+    """Whether a file begins as plan files do; the library that reads it in the ranks checks the rest."""
+    with Path(name).open("rb") as file:
+        return file.read(len(_BEGINNING)) == _BEGINNING

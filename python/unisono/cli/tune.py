@@ -9,6 +9,7 @@ import unisono
 from unisono import InputError
 from unisono.base import names
 from unisono.base.files import check_writable
+from unisono.cli._measurements import judge
 from unisono.cli._options import json_option
 from unisono.cli._output import params_text, print_json, print_lines, print_table, progress
 from unisono.cli._types import MACHINE
@@ -32,12 +33,11 @@ _SIZES = "8,64,512,4KiB,32KiB,256KiB,1MiB,4MiB"
 
 
 @click.command()
-@click.argument("collectives", metavar="COLLECTIVE[,COLLECTIVE...]")
+@click.argument("collectives", metavar="COLLECTIVE[,COLLECTIVE...]", required=False)
 @click.option(
     "--machine",
     type=MACHINE,
     metavar="M.toml",
-    required=True,
     help="Proposes candidates; unisono calibrate writes one.",
 )
 @click.option("--ranks", metavar="LIST", help="Numbers of ranks to measure, as 2,4,8; by default all of this run.")
@@ -53,21 +53,38 @@ _SIZES = "8,64,512,4KiB,32KiB,256KiB,1MiB,4MiB"
     show_default=True,
     help="Measure only what a file of this format can express, for 'unisono export'; preload: everything.",
 )
-@click.option("-o", "--output", metavar="T.plan", required=True, help="The plan file to write.")
+@click.option("-o", "--output", metavar="T.plan", help="The plan file to write.")
+@click.option(
+    "--from",
+    "results",
+    metavar="FOLDER",
+    help="Measure nothing: judge choices from a part of the measurements of PICO in a folder.",
+)
+@click.option(
+    "--share", type=float, default=0.25, show_default=True, metavar="S", help="With --from: the part that is used."
+)
 @json_option
 def tune(
-    collectives: str,
-    machine: str,
+    collectives: str | None,
+    machine: str | None,
     ranks: str | None,
     per_node: str | None,
     sizes: str,
     candidates: int,
     rounds: int,
     target: str,
-    output: str,
+    output: str | None,
+    results: str | None,
+    share: float,
     as_json: bool,
 ) -> int:
     """Measures what the machine's model proposes beside the library's own, and writes what is best as a plan file."""
+    if results is not None:
+        if collectives or machine or output:
+            raise InputError("--from judges all collectives of the measurements, without COLLECTIVE, --machine and -o")
+        return judge(results, share, as_json)
+    if collectives is None or machine is None or output is None:
+        raise InputError("tune needs a COLLECTIVE, --machine M.toml and -o T.plan, or --from FOLDER")
     mpi = import_mpi()
     world = mpi.COMM_WORLD
 

@@ -1,5 +1,8 @@
 """A picture of one training iteration: compute above, communication below."""
 
+from collections.abc import Iterable
+
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
@@ -8,6 +11,8 @@ from unisono.base.reports import WorkloadReport
 
 __all__ = ["draw"]
 
+#: The part of the width of the picture that a letter takes.
+_LETTER = 0.007
 _COMPUTE, _HIDDEN, _EXPOSED = "#3b6fb6", "#7fb069", "#d1495b"
 
 
@@ -26,7 +31,12 @@ def draw(report: WorkloadReport, form: Form = "png") -> bytes:
                 low, high = max(begin, start), min(end, start + length)
                 if high > low:
                     axes.broken_barh([(low, high - low)], (0.1, 0.8), facecolors=_HIDDEN)
-    axes.set_xlim(0, report["seconds"] * 1e3 * 1.005)
+    whole = report["seconds"] * 1e3 * 1.005
+    axes.set_xlim(0, whole)
+    steps = [(phase["name"], *bar) for phase, bar in zip(report["phases"], computing, strict=True)]
+    _name(axes, whole, 1.5, steps)
+    made = (c for phase in report["phases"] for c in phase["communication"])
+    _name(axes, whole, 0.5, ((c["collective"], c["begin"] * 1e3, (c["end"] - c["begin"]) * 1e3) for c in made))
     axes.set_ylim(0, 2)
     axes.set_yticks([0.5, 1.5], ["communication", "compute"])
     axes.set_xlabel("time (ms)")
@@ -41,3 +51,22 @@ def draw(report: WorkloadReport, form: Form = "png") -> bytes:
     handles = [Patch(color=color, label=label) for color, label in labels]
     figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
     return encoded(figure, form)
+
+
+def _name(axes: Axes, whole: float, height: float, bars: Iterable[tuple[str, float, float]]) -> None:
+    """Writes names into their bars, or where they are too long beside them, if there is room."""
+    free = 0.0
+    ordered = sorted(bars, key=lambda bar: bar[1])
+    for at, (name, begin, length) in enumerate(ordered):
+        width, end = len(name) * _LETTER * whole, begin + length
+        following = ordered[at + 1][1] if at + 1 < len(ordered) else whole
+        if width <= length:
+            left, color = end - (length + width) / 2, "white"
+        elif end + 1.1 * width <= following:
+            left, color = end + 0.05 * width, "black"
+        else:
+            left, color = begin - 1.05 * width, "black"
+        if left >= free:
+            axes.text(left + width / 2, height, name, ha="center", va="center", fontsize=8, color=color)
+            free = left + width
+        free = max(free, end)

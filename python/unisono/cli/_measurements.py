@@ -1,0 +1,62 @@
+"""`unisono tune --from`: how good choices are that a part of published measurements gives."""
+
+from math import exp, nan
+from typing import Any
+
+from unisono.base import interrupts
+from unisono.cli._output import print_json, print_lines, print_table, progress
+
+__all__ = ["judge"]
+
+
+def judge(folder: str, share: float, as_json: bool) -> int:
+    """Prints, for each system, the regret of choosing from a share of the measurements."""
+    with interrupts.importing():
+        from unisono.choosing import cross_validate
+        from unisono.measurements import read_pico
+
+    points, passed = read_pico(folder)
+    with progress("choosing") as on_points:
+        found = cross_validate(points, share, on_points)
+    rows = [_row(regret.system, [regret]) for regret in found] + ([_row("all", found)] if len(found) > 1 else [])
+    if as_json:
+        print_json({"share": share, "passed_over": passed, "systems": rows})
+        return 0
+    columns = ["system", "points", "measured", "cells", "chosen / best", "unmeasured cells", "95 %", "all measured"]
+    texts = [
+        [
+            row["system"],
+            *(f"{row[name]:,}" for name in ("points", "measured", "cells")),
+            *(_ratio(row[name]) for name in ("regret", "regret_unmeasured", "regret_95", "regret_all_measured")),
+        ]
+        for row in rows
+    ]
+    print_table(columns, texts, columns[1:])
+    print_lines("", "chosen / best: geometric mean over cells, judged by iterations that the choice has not seen")
+    if passed:
+        print_lines(f"{passed} files of another form are passed over")
+    return 0
+
+
+def _ratio(value: float) -> str:
+    return "-" if value != value else f"{value:.4f}"
+
+
+def _row(system: str, regrets: list[Any]) -> dict[str, Any]:
+    cells = [cell for regret in regrets for cell in regret.cells]
+    values = sorted(value for value, _ in cells)
+    return {
+        "system": system,
+        "points": sum(regret.points for regret in regrets),
+        "measured": sum(regret.measured for regret in regrets),
+        "cells": len(cells),
+        "regret": _mean(values),
+        "regret_unmeasured": _mean([value for value, measured in cells if not measured]),
+        "regret_95": exp(values[(95 * len(values) - 1) // 100]),
+        "regret_all_measured": _mean([value for regret in regrets for value in regret.noise]),
+    }
+
+
+def _mean(values: list[float]) -> float:
+    """The geometric mean of ratios whose logarithms are given."""
+    return exp(sum(values) / len(values)) if values else nan

@@ -1,0 +1,102 @@
+"""Choosing from a part of measurements: the reader of PICO's format, the belief's algebra, and regret."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from unisono import InputError
+from unisono.choosing import Belief, cross_validate
+from unisono.cli import main
+from unisono.measurements import Point, read_pico
+
+HEAD = "timestamp,test_id,nnodes,tasks_per_node,collective_type,mpi_lib,gpu_awareness,notes\n"
+#: Latencies and times of a byte in nanoseconds: which is best changes with the size.
+ALGORITHMS = {"short": (1e4, 2.0), "middle": (2e4, 0.6), "long": (8e4, 0.3), "never_over": (2e5, 3.0)}
+
+
+def write(folder: Path, nodes: tuple[int, ...] = (4, 8, 16)) -> Path:
+    """Results of one system in PICO's format, with times by closed form."""
+    rows = [f"2025,{test},{count},1,ALLREDUCE,OMPI,no,null\n" for test, count in enumerate(nodes)]
+    (folder / "small_metadata.csv").write_text(HEAD + "".join(rows))
+    for test, count in enumerate(nodes):
+        at = folder / "small" / "2025" / str(test)
+        at.mkdir(parents=True)
+        for name, (alpha, beta) in ALGORITHMS.items():
+            for elements in (8, 512, 8192, 65536, 1 << 20):
+                time = int(alpha * np.log2(count) + beta * 4 * elements)
+                # The first fifth warms up.
+                lines = [10 * time] * 2 + [time] * 8
+                (at / f"{elements}_{name}_int32.csv").write_text("highest\n" + "\n".join(map(str, lines)) + "\n")
+        (at / "16_nccl_tree.csv").write_text("highest\n1\n2\n")
+    return folder
+
+
+def test_reads_points(tmp_path: Path) -> None:
+    points, passed = read_pico(write(tmp_path))
+    assert (len(points), passed) == (3 * 4 * 5, 3)
+    point = next(p for p in points if (p.ranks, p.bytes, p.algorithm) == (8, 2048, "never_over"))
+    expected = int(2e5 * 3 + 3 * 2048) * 1e-9
+    assert (point.system, point.collective) == ("small", "allreduce")
+    assert point.seconds == pytest.approx(expected)
+
+
+def test_fugaku_has_shapes_and_a_last_sentence(tmp_path: Path) -> None:
+    (tmp_path / "f_metadata.csv").write_text(HEAD + "t,0,2x2x4,1,BCAST,FJMPI,no,null\n")
+    (tmp_path / "f/t/0").mkdir(parents=True)
+    (tmp_path / "f/t/0/8_default-ring_int32.csv").write_text("highest\n100\n300\n100\n500\nAverage runtime: 0.1\n")
+    (point,) = read_pico(tmp_path)[0]
+    assert (point.ranks, point.bytes) == (16, 32)
+    assert [point.seconds, point.again] == pytest.approx([1e-7, 4e-7])
+
+
+def test_observations_are_those_of_gaussian_regression() -> None:
+    """One by one they give what conditioning on all at once gives."""
+    names = ("a", "b", "c")
+    points = [Point("s", (), "t", "allreduce", 4, 4 << size, name, 1, 1) for size in range(3) for name in names]
+    belief = Belief(points)
+    prior, covariance = belief.mean.copy(), belief.covariance.copy()
+    seen, values = [0, 4, 7], np.array([-9.0, -8.0, -11.0])
+    for at, value in zip(seen, values, strict=True):
+        belief.observe(at, value)
+    inner = covariance[np.ix_(seen, seen)] + 0.05**2 * np.eye(3)
+    expected = prior + covariance[:, seen] @ np.linalg.solve(inner, values - prior[seen])
+    assert belief.mean == pytest.approx(expected, rel=1e-9)
+    left = covariance - covariance[:, seen] @ np.linalg.solve(inner, covariance[seen])
+    assert belief.covariance == pytest.approx(left, abs=1e-9)
+
+
+def test_more_measurements_choose_as_well_as_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    points, _ = read_pico(write(tmp_path))
+    (all_,) = cross_validate(points, 1)
+    assert all(value == pytest.approx(0, abs=1e-9) for value, _ in all_.cells)
+    (quarter,) = cross_validate(points, 0.25)
+    assert (quarter.points, quarter.measured, len(quarter.cells)) == (60, 15, 15)
+    # Always the same algorithm, without measurements, would be worse.
+    fixed = min(
+        np.mean([p.again / min(q.again for q in points if (q.test, q.bytes) == (p.test, p.bytes)) for p in chosen])
+        for name in ALGORITHMS
+        for chosen in [[p for p in points if p.algorithm == name]]
+    )
+    assert np.exp(np.mean([value for value, _ in quarter.cells])) < 1 + (fixed - 1) / 4
+    assert main(["tune", "--from", str(tmp_path), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["passed_over"] == 3
+    assert report["systems"][0]["measured"] == 15
+
+
+@pytest.mark.parametrize(
+    ("break_it", "message"),
+    [
+        (lambda folder: (folder / "small_metadata.csv").unlink(), "has no file '<system>_metadata.csv'"),
+        (lambda folder: (folder / "small_metadata.csv").write_text("a,b\n"), "column 'timestamp' is missing"),
+        (lambda folder: (folder / "small_metadata.csv").write_text(HEAD + "../x,0,4,1,A,B,no,\n"), "line 2"),
+        (lambda folder: (folder / "small").rename(folder / "other"), "have to be unpacked"),
+    ],
+)
+def test_refuses_other_folders(tmp_path: Path, break_it: object, message: str) -> None:
+    break_it(write(tmp_path))  # type: ignore[operator]
+    with pytest.raises(InputError, match=message):
+        read_pico(tmp_path)
+    with pytest.raises(InputError, match="share"):
+        cross_validate([], 0)
