@@ -1,12 +1,14 @@
 """Under mpiexec: what ranks send and receive, beside the schedules that `explain` prices. Rank 0 prints how many.
 
-Usage: sent.py random FIRST LAST | sent.py fixed TRACE
+Fixed and random programs, by collectives and then by messages between pairs alone: a line for each of the four.
+Usage: sent.py TRACE FIRST LAST
 """
 
 import json
+import os
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -200,37 +202,52 @@ def moved(trace: str | None = None) -> Once:
     return program
 
 
-def main() -> None:
+def fixed() -> Iterator[Once]:
+    """Sums that are always the same."""
+    for mapper in (all_, neighborhood(1), one_to_one):
+        for wide in (24, 1):
+            yield reduced("i8", ("sum",), mapper, wide)
+            yield reduced("c16", ("sum",), mapper, wide)
+            yield reduced("i4", ("sum", "max"), mapper, wide)
+
+
+def traced(program: Once, trace: str) -> None:
+    """The trace names the schedules that `explain` lists."""
+    program.write_trace()
+    if COMM.rank == 0:
+        events = json.loads(Path(trace).read_text())["traceEvents"]
+        named = {event["args"]["schedule"] for event in events if "schedule" in event.get("args", {})}
+        rows = program.explain(COMM.size, program._rules, machine="archer").operations
+        assert named == {row["schedule"] for row in rows} - {None}
+        assert named
+
+
+def compared(programs: Iterable[Once]) -> None:
     """Compares all of them."""
     total = Counter[str]()
-
-    def add(program: Once) -> None:
+    for program in programs:
         by_messages, others = compare(program, program._rules)
         total.update({"messages": by_messages, "others": others})
-
-    if sys.argv[1] == "random":
-        for number in range(int(sys.argv[2]), int(sys.argv[3])):
-            made = RandomProgram(number, make=Once).program
-            assert isinstance(made, Once)
-            add(made)
-    else:
-        trace = sys.argv[2]
-        for mapper in (all_, neighborhood(1), one_to_one):
-            for wide in (24, 1):
-                add(reduced("i8", ("sum",), mapper, wide))
-                add(reduced("c16", ("sum",), mapper, wide))
-                add(reduced("i4", ("sum", "max"), mapper, wide))
-        program = moved(trace)
-        add(program)
-        program.write_trace()
-        if COMM.rank == 0:
-            events = json.loads(Path(trace).read_text())["traceEvents"]
-            named = {event["args"]["schedule"] for event in events if "schedule" in event.get("args", {})}
-            rows = program.explain(COMM.size, program._rules, machine="archer").operations
-            assert named == {row["schedule"] for row in rows} - {None}
-            assert named
     if COMM.rank == 0:
         sys.stdout.write(f"{total['messages']} {total['others']}\n")
 
 
-main()
+def random(first: int, last: int) -> Iterator[Once]:
+    """Random programs."""
+    for number in range(first, last):
+        made = RandomProgram(number, make=Once).program
+        assert isinstance(made, Once)
+        yield made
+
+
+def main(trace: str, first: str, last: str) -> None:
+    """Both kinds of programs, in both ways."""
+    for switch in "01":
+        os.environ["UNISONO_POINT_TO_POINT"] = switch
+        large = moved(trace)
+        compared([*fixed(), large])
+        traced(large, trace)
+        compared(random(int(first), int(last)))
+
+
+main(*sys.argv[1:])

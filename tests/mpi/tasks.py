@@ -1,11 +1,12 @@
-"""Under mpiexec: what a file's program leaves in `result`, or random programs. Rank 0 prints digests.
+"""Under mpiexec: what the programs of files leave in `result`, or random programs. Rank 0 prints digests.
 
-Usage: tasks.py example FILE | tasks.py random|mixed FIRST LAST | tasks.py wrong HOW |
-tasks.py floats|rounded|ways|memory|dropped
+Usage: tasks.py [both] example FILE... | random|mixed FIRST LAST | wrong HOW | floats|rounded|ways|memory|dropped
+With `both`, the same twice: by collectives, then by messages between pairs of ranks alone.
 """
 
 import gc
 import hashlib
+import os
 import runpy
 import sys
 from collections.abc import Callable
@@ -254,28 +255,44 @@ def dropped() -> None:
     say("dropped")
 
 
-if sys.argv[1] == "example":
-    say(digest(runpy.run_path(sys.argv[2])["result"]))
-elif sys.argv[1] == "random":
-    if len(sys.argv) > 4:
-        _transport.LARGEST = int(sys.argv[4])
-    for number in range(int(sys.argv[2]), int(sys.argv[3])):
+def random(first: str, last: str, largest: str | None = None) -> None:
+    """Random programs; with `largest`, no message has more bytes."""
+    if largest:
+        _transport.LARGEST = int(largest)
+    for number in range(int(first), int(last)):
         say(f"{number} {digest(*RandomProgram(number).results())}")
-elif sys.argv[1] == "mixed":
+
+
+def mixed(first: str, last: str) -> None:
+    """The same with kernels on devices."""
     copied = install()
-    for number in range(int(sys.argv[2]), int(sys.argv[3])):
+    for number in range(int(first), int(last)):
         say(f"{number} {digest(*RandomProgram(number, make=Mixed).results())}")
     assert copied.up
     assert copied.down
-elif sys.argv[1] == "floats":
-    floats()
-elif sys.argv[1] == "rounded":
-    rounded()
-elif sys.argv[1] == "ways":
-    ways()
-elif sys.argv[1] == "memory":
-    memory()
-elif sys.argv[1] == "dropped":
-    dropped()
-else:
-    wrong(sys.argv[2])
+
+
+def example(*files: str) -> None:
+    """One line for each file."""
+    for file in files:
+        say(digest(runpy.run_path(file)["result"]))
+
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    command.__name__: command for command in (example, random, mixed, wrong, floats, rounded, ways, memory, dropped)
+}
+
+
+def main(words: list[str]) -> None:
+    """Runs a command."""
+    name, *given = words
+    if name == "both":
+        # One start of all ranks for both: starting takes most of a short program's time.
+        for switch in "01":
+            os.environ["UNISONO_POINT_TO_POINT"] = switch
+            main(given)
+    else:
+        COMMANDS[name](*given)
+
+
+main(sys.argv[1:])

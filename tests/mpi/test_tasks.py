@@ -6,6 +6,7 @@ import runpy
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,23 +39,30 @@ def said(ranks: int, *arguments: str | Path, **variables: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.fixture(scope="module")
+def results() -> dict[str, dict[str, Any]]:
+    """The names that each example leaves, on one rank."""
+    return {name: runpy.run_path(str(EXAMPLES / f"{name}.py")) for name in PATTERNS}
+
+
 @pytest.mark.parametrize("name", PATTERNS)
-def test_examples_equal_their_one_rank_result(name: str) -> None:
-    file = EXAMPLES / f"{name}.py"
-    names = runpy.run_path(str(file))
-    program = names["program"]
+def test_examples_communicate_in_patterns(results: dict[str, dict[str, Any]], name: str) -> None:
+    program = results[name]["program"]
     assert isinstance(program, Program)
     forwards = program.explain(nodes=4).forwards
     between = {f["collective"] for f in forwards if not f["before_task"].startswith("fetch of")}
     assert between == PATTERNS[name]
-    alone = hashlib.sha256(np.ascontiguousarray(names["result"]).tobytes()).hexdigest()[:16]
-    for ranks in (2, 3, 4):
-        assert said(ranks, "example", file) == [alone], ranks
 
 
-def test_examples_are_right() -> None:
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_examples_equal_their_one_rank_result(results: dict[str, dict[str, Any]], ranks: int) -> None:
+    arrays = [np.ascontiguousarray(results[name]["result"]) for name in PATTERNS]
+    alone = [hashlib.sha256(array.tobytes()).hexdigest()[:16] for array in arrays]
+    assert said(ranks, "example", *(EXAMPLES / f"{name}.py" for name in PATTERNS)) == alone
+
+
+def test_examples_are_right(results: dict[str, dict[str, Any]]) -> None:
     """Against plain NumPy."""
-    results = {name: runpy.run_path(str(EXAMPLES / f"{name}.py")) for name in PATTERNS}
     assert np.allclose(results["fft2d"]["result"].T, np.fft.fft2(results["fft2d"]["signal"]))
     i, j = np.ogrid[:40, :40]
     assert np.allclose(results["matmul"]["result"], np.cos(i * j) @ np.sin(i + 2 * j).T)
@@ -140,20 +148,19 @@ def test_nobody_waits_for_a_rank_that_ended() -> None:
 @pytest.mark.parametrize("ranks", [2, 3, 4])
 def test_sums_have_the_same_bits_on_all_ranks(ranks: int) -> None:
     """`floats` compares them; plans and messages may round otherwise than the library."""
-    assert len(said(ranks, "floats")) == 4
-    assert len(said(ranks, "floats", UNISONO_POINT_TO_POINT="1")) == 4
+    assert len(said(ranks, "both", "floats")) == 8
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 4])
 def test_what_ranks_send_is_what_is_priced(ranks: int, tmp_path: Path) -> None:
     """`sent.py` compares pairs, bytes, order and names with the schedules of `explain`, and names with the trace."""
-    for by_messages in ("0", "1"):
-        for arguments in (["fixed", str(tmp_path / "trace.json")], ["random", "0", "100"]):
-            done = launch(OPEN_MPI, ranks, SENT, *arguments, UNISONO_POINT_TO_POINT=by_messages)
-            assert done.returncode == 0, done.stdout + done.stderr
-            messages, others = map(int, done.stdout.split())
-            assert messages > 30
-            assert (others > 10) == (by_messages == "0")
+    done = launch(OPEN_MPI, ranks, SENT, str(tmp_path / "trace.json"), "0", "100")
+    assert done.returncode == 0, done.stdout + done.stderr
+    counts = [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
+    assert len(counts) == 4
+    for (messages, others), by_messages in zip(counts, (False, False, True, True), strict=True):
+        assert messages > 30
+        assert (others > 10) == (not by_messages)
 
 
 def test_rounded_results_are_within_the_bound_of_any_order() -> None:
@@ -162,8 +169,9 @@ def test_rounded_results_are_within_the_bound_of_any_order() -> None:
     errors = (drawn.size - 1) * 2.0**-53
     exact = math.prod(Fraction(x) for x in (1 + drawn / 100).tolist())
     for ranks in (1, 2, 3, 4):
-        for messages in ("0", "1"):
-            (line,) = said(ranks, "rounded", UNISONO_POINT_TO_POINT=messages)
+        lines = said(ranks, "both", "rounded")
+        assert len(lines) == 2
+        for line in lines:
             total, product = map(float.fromhex, line.split())
             assert abs(total - math.fsum(drawn)) <= errors * math.fsum(abs(drawn)), ranks
             assert abs(Fraction(product) / exact - 1) <= 1.01 * errors, ranks

@@ -9,68 +9,33 @@ use unisono_mpi::{Agreement, library};
 use crate::{
     arguments::Arguments,
     begun::begin,
+    forms::two_forms,
     home,
     intercept::{SERVED, collective, guarded},
-    original::{COUNT_TOO_LARGE, NO_FUNCTION, Original, behind, call_original},
+    original::{NO_FUNCTION, Original, call_original},
     passed::Place,
     persistent::prepare,
     report,
     settings::settings,
 };
 
-/// The two forms of a function: counts as `int`, and as `MPI_Count` (`_c`). Not every library has the second; then
-/// the first serves, as programs that look functions up by name may call the second because it is here.
-macro_rules! two_forms {
-    ($name:ident, $name_c:ident, ($($parameter:ident: $type:tt),*), counts($($count:ident),*), $serve:expr, $arguments:expr) => {
-        #[unsafe(no_mangle)]
-        #[allow(clippy::too_many_arguments, reason = "MPI's")]
-        pub extern "C" fn $name($($parameter: two_forms!(@narrow $type)),*) -> c_int {
-            static ORIGINAL: Original = Original::new(const { behind!($name) });
-            let pass = || call_original!(ORIGINAL, $($parameter as usize),*);
-            $(let $count = i64::from($count);)*
-            $serve($arguments, pass)
-        }
-
-        #[unsafe(no_mangle)]
-        #[allow(clippy::too_many_arguments, reason = "MPI's")]
-        pub extern "C" fn $name_c($($parameter: two_forms!(@wide $type)),*) -> c_int {
-            static ORIGINAL: Original = Original::new(const { behind!($name_c) });
-            static NARROW: Original = Original::new(const { behind!($name) });
-            let pass = || {
-                if ORIGINAL.address().is_some() {
-                    return call_original!(ORIGINAL, $($parameter as usize),*);
-                }
-                if [$($count),*].iter().any(|&count| i32::try_from(count).is_err()) {
-                    return COUNT_TOO_LARGE;
-                }
-                call_original!(NARROW, $($parameter as usize),*)
-            };
-            $serve($arguments, pass)
-        }
-    };
-    (@narrow count) => { c_int };
-    (@wide count) => { i64 };
-    (@narrow $type:tt) => { $type };
-    (@wide $type:tt) => { $type };
-}
-
 /// A collective in the three ways to call it: waiting for it, beginning it, and preparing it to be started often.
 macro_rules! collectives {
     ($($name:ident $name_c:ident, $begins:ident $begins_c:ident, $prepares:ident $prepares_c:ident:
        ($($parameter:ident: $type:tt),*) counts($($count:ident),*) on $comm:ident, $kind:ident { $($field:ident: $value:ident),* };)*) => {$(
         two_forms! {
-            $name, $name_c, ($($parameter: $type),*), counts($($count),*), collective,
-            Arguments { $($field: $value,)* ..Arguments::new(Kind::$kind, $comm) }
+            $name, $name_c, ($($parameter: $type),*), counts($($count),*), lists(), collective,
+            |_wide| Arguments { $($field: $value,)* ..Arguments::new(Kind::$kind, $comm) }
         }
         two_forms! {
-            $begins, $begins_c, ($($parameter: $type,)* request: usize), counts($($count),*),
+            $begins, $begins_c, ($($parameter: $type,)* request: usize), counts($($count),*), lists(),
             |arguments, pass| begin(arguments, request, Place::$begins, pass),
-            Arguments { $($field: $value,)* ..Arguments::new(Kind::$kind, $comm) }
+            |_wide| Arguments { $($field: $value,)* ..Arguments::new(Kind::$kind, $comm) }
         }
         two_forms! {
-            $prepares, $prepares_c, ($($parameter: $type,)* info: usize, request: usize), counts($($count),*),
+            $prepares, $prepares_c, ($($parameter: $type,)* info: usize, request: usize), counts($($count),*), lists(),
             |arguments, pass| prepare(arguments, request, Place::$prepares, pass),
-            Arguments { $($field: $value,)* ..Arguments::new(Kind::$kind, $comm) }
+            |_wide| Arguments { $($field: $value,)* ..Arguments::new(Kind::$kind, $comm) }
         }
     )*};
 }

@@ -14,6 +14,7 @@ mod begun;
 mod check;
 mod comms;
 mod exports;
+mod forms;
 mod fortran;
 mod home;
 mod intercept;

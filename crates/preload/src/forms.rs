@@ -1,0 +1,73 @@
+//! The two forms of a function of MPI: counts as `int`, and as `MPI_Count` (`_c`).
+
+use std::ffi::c_int;
+
+use unisono_mpi::library;
+
+use crate::{
+    memory::Numbers,
+    original::{Original, call_original},
+};
+
+/// The numbers of all ranks as `int`, for a library that has no function for others; with `across`, between two groups
+/// those of the other one.
+pub fn narrow(numbers: usize, comm: usize, across: bool) -> Option<Vec<c_int>> {
+    static OTHERS: Original = Original::new(c"PMPI_Comm_remote_size");
+    let library = library()?;
+    let handle = library.constants.handle(comm);
+    let mut ranks = library.size(handle).ok()?;
+    if across && library.is_inter(handle).ok()? {
+        let mut others: c_int = 0;
+        if call_original!(OTHERS, comm, &raw mut others as usize) != 0 {
+            return None;
+        }
+        ranks = u32::try_from(others).ok()?;
+    }
+    let numbers = Numbers { address: numbers, wide: true };
+    (0..ranks as usize).map(|rank| c_int::try_from(numbers.at(rank)).ok()).collect()
+}
+
+/// Exports both forms of a function. Not every library has the second; then the first serves, as programs that look
+/// functions up by name may call the second because it is here. It gets lists of numbers as lists of its own; `across` says
+/// that they count the ranks of the other group, between two.
+macro_rules! two_forms {
+    ($name:ident, $name_c:ident, ($($parameter:ident: $type:tt),*), counts($($count:ident),*),
+     lists($($($list:ident),+ on $comm:ident, across $across:literal)?), $serve:expr, |$wide:ident| $arguments:expr) => {
+        #[unsafe(no_mangle)]
+        #[allow(clippy::too_many_arguments, reason = "MPI's")]
+        pub extern "C" fn $name($($parameter: $crate::forms::two_forms!(@narrow $type)),*) -> c_int {
+            use $crate::original::{Original, behind, call_original};
+            static ORIGINAL: Original = Original::new(const { behind!($name) });
+            let pass = || call_original!(ORIGINAL, $($parameter as usize),*);
+            $(let $count = i64::from($count);)*
+            let $wide = false;
+            $serve($arguments, pass)
+        }
+
+        #[unsafe(no_mangle)]
+        #[allow(clippy::too_many_arguments, reason = "MPI's")]
+        pub extern "C" fn $name_c($($parameter: $crate::forms::two_forms!(@wide $type)),*) -> c_int {
+            use $crate::original::{COUNT_TOO_LARGE, Original, behind, call_original};
+            static ORIGINAL: Original = Original::new(const { behind!($name_c) });
+            static NARROW: Original = Original::new(const { behind!($name) });
+            let pass = || {
+                if ORIGINAL.address().is_some() {
+                    return call_original!(ORIGINAL, $($parameter as usize),*);
+                }
+                $(if c_int::try_from($count).is_err() { return COUNT_TOO_LARGE })*
+                $($(let Some($list) = $crate::forms::narrow($list, $comm, $across) else { return COUNT_TOO_LARGE };)+
+                // The lists live until the call has ended.
+                $(let $list = $list.as_ptr() as usize;)+)?
+                call_original!(NARROW, $($parameter as usize),*)
+            };
+            let $wide = true;
+            $serve($arguments, pass)
+        }
+    };
+    (@narrow count) => { c_int };
+    (@wide count) => { i64 };
+    (@narrow $type:tt) => { $type };
+    (@wide $type:tt) => { $type };
+}
+
+pub(crate) use two_forms;
