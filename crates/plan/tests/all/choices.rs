@@ -69,10 +69,8 @@ fn the_best_predictions_are_checked_by_packets() {
     let machine = Machine::preset("hyperx2d-small").unwrap();
     let (shape, bytes) = (Some([1, 16]), 17 << 20);
     let chosen = plan(&machine, shape, Kind::Allreduce, bytes, None);
-    let refuted: Vec<&str> = (chosen.candidates.iter())
-        .filter(|one| one.source == TimeSource::Simulated)
-        .map(|one| one.algorithm.name())
-        .collect();
+    let refuted = chosen.candidates.iter().filter(|one| one.source == TimeSource::Simulated);
+    let refuted: Vec<&str> = refuted.map(|one| one.algorithm.name()).collect();
     assert_eq!(refuted, ["dual-rings", "bucket"]);
     let (over_best, over_run) = ratios(&machine, shape, Kind::Allreduce, bytes);
     assert!(over_best <= MOST, "{over_best}");
