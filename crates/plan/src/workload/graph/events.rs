@@ -270,9 +270,9 @@ impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
         let posted = *host;
         let ports = self.messages.ports(class, node as usize);
         let begin = ports.map_or(posted, |ports| self.links.leave(ports, posted, held));
-        self.events.push(Reverse((key(begin + latency - overhead), Event::Arrives(self.under_way.len()))));
         // A message is under way from when its host begins it.
         let begun = begin - overhead;
+        self.events.push(Reverse((key(begun + latency), Event::Arrives(self.under_way.len()))));
         self.under_way.push(UnderWay { channel: (from, to, tag), send: (class, node), begin: begun, held });
         self.begin(class, node, Interval { begin: now, end: begin + held });
     }
