@@ -2,7 +2,8 @@
 //!
 //! Nearly all happen a fixed time after they are made: heads arrive after a hop, links are free after a full packet. Those of
 //! one delay are made in the order in which they happen, so each delay has a queue of its own, and the next event is the first
-//! of a few. Arrivals have a queue for each latency of links. Other events lie in heaps.
+//! of a few. Arrivals have a queue for each latency of links. Other events lie in heaps. The first keys of all queues and heaps
+//! are one small table, so that finding the next event reads nothing else.
 
 use std::{
     cmp::Ordering,
@@ -44,14 +45,42 @@ struct Arrival {
     packet: Packet,
 }
 
-struct Arrivals {
+/// Events of one delay, in the order in which they happen.
+struct Lane<E> {
     delay: u64,
-    events: VecDeque<Arrival>,
+    events: VecDeque<E>,
+    /// The place of its first key.
+    head: usize,
+    /// Events that are still to be taken of those that were given out to be read ahead.
+    ahead: usize,
 }
 
-struct Lane {
-    delay: u64,
-    events: VecDeque<Event<u64>>,
+impl<E> Lane<E> {
+    fn new(delay: u64, head: usize) -> Self {
+        Self { delay, events: VecDeque::new(), head, ahead: 0 }
+    }
+
+    /// After an event was taken: whether the next ones are to be read ahead.
+    #[inline]
+    fn is_due(&mut self) -> bool {
+        if self.ahead > 0 {
+            self.ahead -= 1;
+            return false;
+        }
+        let coming = self.events.len().min(AHEAD);
+        self.ahead = coming;
+        coming >= FEW
+    }
+}
+
+/// The order of events: the time, then the stamp below it.
+type Key = u128;
+
+/// Of a queue without events.
+const NEVER: Key = Key::MAX;
+
+fn key(time: u64, stamp: u64) -> Key {
+    Key::from(time) << 64 | Key::from(stamp)
 }
 
 /// An arrival, or with a hop a packet that is ready for it.
@@ -61,8 +90,8 @@ struct Late {
 }
 
 impl Late {
-    fn key(&self) -> (u64, u64) {
-        (self.arrival.time, self.arrival.stamp)
+    fn key(&self) -> Key {
+        key(self.arrival.time, self.arrival.stamp)
     }
 }
 
@@ -87,43 +116,59 @@ impl Ord for Late {
     }
 }
 
-/// Delays with a queue of their own: full packets and last ones, as links and as credits, and more where links are unlike.
+/// Delays with a lane of their own: full packets and last ones, as links and as credits, and more where links are unlike.
 const LANES: usize = 6;
 const UNLIKE_LANES: usize = 16;
-/// Latencies of links with a queue of their own for arrivals.
+/// Latencies of links with a lane of their own for arrivals.
 const ARRIVAL_LANES: usize = 8;
+
+/// Events of a lane that are read ahead at a time: about as many misses of the cache as a core waits for at once.
+const AHEAD: usize = 16;
+/// A lane with fewer events is not read ahead.
+const FEW: usize = 4;
 
 pub(super) struct Events {
     made: u64,
-    /// By the speed of the link; what has no queue is late.
+    /// By the speed of the link; what has no lane is late.
     arrivals_of: Vec<u8>,
-    arrivals: Vec<Arrivals>,
+    arrivals: Vec<Lane<Arrival>>,
     /// By the speed of the link.
     hops_ps: Vec<u64>,
     late: BinaryHeap<Late>,
     most_lanes: usize,
-    lanes: Vec<Lane>,
+    lanes: Vec<Lane<Event<u64>>>,
     others: Queue<u64>,
+    /// The first key of each place, and the places.
+    heads: Vec<Key>,
+    places: Vec<Place>,
+    /// The lane whose next events are to be read ahead.
+    due: Option<Place>,
 }
 
-/// Where the next event lies.
+/// Where events lie.
 #[derive(Clone, Copy)]
-enum Place {
-    Arrivals(usize),
-    Late,
-    Lane(usize),
+pub(super) enum Place {
     Others,
+    Late,
+    Arrivals(usize),
+    Lane(usize),
 }
+
+/// The heads of the two places that are there always.
+const OTHERS: usize = 0;
+const LATE: usize = 1;
 
 impl Events {
     pub fn new(timing: &Timing) -> Self {
         let hops_ps: Vec<u64> = timing.links.iter().map(|link| link.hop_ps).collect();
-        let mut arrivals: Vec<Arrivals> = Vec::new();
+        let mut places = vec![Place::Others, Place::Late];
+        let mut arrivals: Vec<Lane<Arrival>> = Vec::new();
         let arrivals_of = hops_ps.iter().map(|&delay| {
             let known = arrivals.iter().position(|lane| lane.delay == delay);
             let lane = known.unwrap_or(arrivals.len());
             if known.is_none() && lane < ARRIVAL_LANES {
-                arrivals.push(Arrivals { delay, events: VecDeque::new() });
+                arrivals.push(Lane::new(delay, places.len()));
+                places.push(Place::Arrivals(lane));
             }
             u8::try_from(lane).unwrap_or(u8::MAX)
         });
@@ -136,6 +181,9 @@ impl Events {
             most_lanes: if timing.links.len() == 1 { LANES } else { UNLIKE_LANES },
             lanes: Vec::new(),
             others: Queue::new(),
+            heads: vec![NEVER; places.len()],
+            places,
+            due: None,
         }
     }
 
@@ -151,15 +199,23 @@ impl Events {
         let (time, stamp) = (now + self.hops_ps[speed], self.stamp());
         let arrival = Arrival { time, stamp, link, packet };
         match self.arrivals.get_mut(usize::from(self.arrivals_of[speed])) {
-            Some(lane) => lane.events.push_back(arrival),
-            None => self.late.push(Late { arrival, hop: None }),
+            Some(lane) => {
+                lane.events.push_back(arrival);
+                self.heads[lane.head] = self.heads[lane.head].min(key(time, stamp));
+            }
+            None => self.push_late(Late { arrival, hop: None }),
         }
     }
 
     /// A packet that a link brought may go on over a faster one after a delay.
     pub fn ready(&mut self, now: u64, delay: u64, link: u32, hop: Hop, packet: Packet) {
         let (time, stamp) = (now + delay, self.stamp());
-        self.late.push(Late { arrival: Arrival { time, stamp, link, packet }, hop: Some(hop) });
+        self.push_late(Late { arrival: Arrival { time, stamp, link, packet }, hop: Some(hop) });
+    }
+
+    fn push_late(&mut self, late: Late) {
+        self.heads[LATE] = self.heads[LATE].min(late.key());
+        self.late.push(late);
     }
 
     #[inline]
@@ -182,71 +238,105 @@ impl Events {
 
     #[inline]
     fn after(&mut self, now: u64, delay: u64, what: u32) {
-        let event = Event { time: now + delay, stamp: self.stamp(), what };
-        if let Some(lane) = self.lanes.iter_mut().find(|lane| lane.delay == delay) {
-            lane.events.push_back(event);
-        } else if self.lanes.len() < self.most_lanes {
-            self.lanes.push(Lane { delay, events: VecDeque::from([event]) });
-        } else {
-            self.others.push(event);
+        let known = self.lanes.iter().position(|lane| lane.delay == delay);
+        if known.is_none() && self.lanes.len() == self.most_lanes {
+            return self.other(now + delay, what);
         }
+        let at = known.unwrap_or_else(|| self.add_lane(delay));
+        let event = Event { time: now + delay, stamp: self.stamp(), what };
+        let lane = &mut self.lanes[at];
+        lane.events.push_back(event);
+        self.heads[lane.head] = self.heads[lane.head].min(key(event.time, event.stamp));
+    }
+
+    #[cold]
+    fn add_lane(&mut self, delay: u64) -> usize {
+        let at = self.lanes.len();
+        self.lanes.push(Lane::new(delay, self.places.len()));
+        self.places.push(Place::Lane(at));
+        self.heads.push(NEVER);
+        at
     }
 
     fn other(&mut self, time: u64, what: u32) {
         let stamp = self.stamp();
+        self.heads[OTHERS] = self.heads[OTHERS].min(key(time, stamp));
         self.others.push(Event { time, stamp, what });
     }
 
     /// The next event, if it happens by `until`.
     #[inline]
     pub fn pop(&mut self, until: u64) -> Option<(u64, Happening)> {
-        let mut best = (u64::MAX, u64::MAX);
-        let mut place = Place::Others;
-        if let Some(event) = self.others.peek() {
-            best = (event.time, event.stamp);
-        }
-        for (at, lane) in self.arrivals.iter().enumerate() {
-            if let Some(event) = lane.events.front()
-                && (event.time, event.stamp) < best
-            {
-                (best, place) = ((event.time, event.stamp), Place::Arrivals(at));
+        let (mut best, mut first) = (NEVER, 0);
+        for (at, &head) in self.heads.iter().enumerate() {
+            if head < best {
+                (best, first) = (head, at);
             }
         }
-        if let Some(event) = self.late.peek()
-            && event.key() < best
-        {
-            (best, place) = (event.key(), Place::Late);
-        }
-        for (at, lane) in self.lanes.iter().enumerate() {
-            if let Some(event) = lane.events.front()
-                && (event.time, event.stamp) < best
-            {
-                (best, place) = ((event.time, event.stamp), Place::Lane(at));
-            }
-        }
-        if best.0 > until {
+        if best > key(until, u64::MAX - 1) {
             return None;
         }
-        let event = match place {
+        let place = self.places[first];
+        let (head, time, what) = match place {
             Place::Arrivals(at) => {
-                let Arrival { time, link, packet, .. } = self.arrivals[at].events.pop_front()?;
-                return Some((time, Happening::Arrival(link, packet)));
+                let lane = &mut self.arrivals[at];
+                let Arrival { time, link, packet, .. } = lane.events.pop_front()?;
+                if lane.is_due() {
+                    self.due = Some(place);
+                }
+                let head = lane.events.front().map(|next| key(next.time, next.stamp));
+                (head, time, Happening::Arrival(link, packet))
             }
             Place::Late => {
                 let Late { arrival: Arrival { time, link, packet, .. }, hop } = self.late.pop()?;
                 let what = hop.map_or(Happening::Arrival(link, packet), |hop| Happening::Ready(link, hop, packet));
-                return Some((time, what));
+                (self.late.peek().map(Late::key), time, what)
             }
-            Place::Lane(at) => self.lanes[at].events.pop_front(),
-            Place::Others => self.others.pop(),
-        }?;
-        let number = event.what & NUMBER;
-        let what = match event.what & !NUMBER {
-            FREE => Happening::Free(number),
-            CREDIT => Happening::Credit(number),
-            POSTED => Happening::Posted(number),
-            _ => Happening::Delivered(number),
+            Place::Lane(at) => {
+                let lane = &mut self.lanes[at];
+                let Event { time, what, .. } = lane.events.pop_front()?;
+                if lane.is_due() {
+                    self.due = Some(place);
+                }
+                (lane.events.front().map(|next| key(next.time, next.stamp)), time, happening(what))
+            }
+            Place::Others => {
+                let Event { time, what, .. } = self.others.pop()?;
+                (self.others.peek().map(|next| key(next.time, next.stamp)), time, happening(what))
+            }
         };
-        Some((event.time, what))
+        self.heads[first] = head.unwrap_or(NEVER);
+        Some((time, what))
+    }
+
+    /// The lane whose next events are to be read ahead, once each time that it is due.
+    #[inline]
+    pub fn take_due(&mut self) -> Option<Place> {
+        self.due.take()
+    }
+
+    /// The next events of a lane.
+    #[inline]
+    pub fn coming(&self, place: Place) -> impl Iterator<Item = Happening> + '_ {
+        let (arrivals, lane) = match place {
+            Place::Arrivals(at) => (Some(&self.arrivals[at].events), None),
+            Place::Lane(at) => (None, Some(&self.lanes[at].events)),
+            Place::Others | Place::Late => (None, None),
+        };
+        let arrivals = arrivals.into_iter().flat_map(|events| events.iter().take(AHEAD));
+        let lane = lane.into_iter().flat_map(|events| events.iter().take(AHEAD));
+        let arrivals = arrivals.map(|&Arrival { link, packet, .. }| Happening::Arrival(link, packet));
+        arrivals.chain(lane.map(|event| happening(event.what)))
+    }
+}
+
+#[inline]
+fn happening(what: u32) -> Happening {
+    let number = what & NUMBER;
+    match what & !NUMBER {
+        FREE => Happening::Free(number),
+        CREDIT => Happening::Credit(number),
+        POSTED => Happening::Posted(number),
+        _ => Happening::Delivered(number),
     }
 }

@@ -215,6 +215,27 @@ impl Packets<'_> {
         }
     }
 
+    /// Reads where the packets are that wait for a link.
+    #[inline]
+    pub(super) fn read_waiting(&self, link: u32) -> u32 {
+        let first = link as usize * usize::from(self.vcs);
+        let channels = &self.channels[first..first + usize::from(self.vcs)];
+        channels.iter().fold(0, |sum, channel| sum ^ self.waiting.read_ahead(channel.ring))
+    }
+
+    /// Reads where an arriving packet is counted, if it is where it was sent to.
+    #[inline]
+    pub(super) fn read_arrival(&self, link: u32, packet: Packet) -> u32 {
+        let is_there = self.wires[link as usize].to == packet.to;
+        self.messages.read_ahead(if is_there { packet.message } else { 0 })
+    }
+
+    /// Reads where a credit is counted.
+    #[inline]
+    pub(super) fn read_credit(&self, channel: u32) -> u32 {
+        self.wires[(channel / u32::from(self.vcs)) as usize].ahead ^ self.channels[channel as usize].credits
+    }
+
     /// What a packet in a queue waits for.
     pub(super) fn describe(&self, queue: u32, packet: Packet) -> String {
         let link = self.wires.partition_point(|wire| wire.queues <= queue) - 1;

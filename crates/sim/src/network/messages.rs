@@ -86,6 +86,12 @@ impl Messages {
         (message.missing == 0).then_some(message.latest)
     }
 
+    /// Reads what [`Messages::arrive`] will read, so that the cache has it by then. The value means nothing.
+    #[inline]
+    pub fn read_ahead(&self, at: u32) -> u32 {
+        self.arriving[at as usize].missing
+    }
+
     /// Frees the number of a message that has arrived, and returns the caller's.
     pub fn remove(&mut self, at: u32) -> u32 {
         self.sending[at as usize].next = self.unused;

@@ -1,12 +1,14 @@
 //! The state of a plane on which packets move, and how ranks drive it. The rules are in the files beside this one:
 //! `interfaces.rs` makes packets of messages, `links.rs` moves them.
 
+use std::hint::black_box;
+
 use unisono_base::{TaskId, interrupt::poll, narrow};
 use unisono_machine::network::{Hop, MachinesPer, Plane, Routing};
 
 use super::{
     Interconnect, Options, SimError, Timing,
-    events::{Events, Happening},
+    events::{Events, Happening, Place},
     interfaces::Interface,
     links::{Channel, Wire},
     messages::{Messages, NONE, Sending},
@@ -96,6 +98,9 @@ impl Carrier for Packets<'_> {
                 return Some(news);
             }
             let (now, what) = self.events.pop(until)?;
+            if let Some(place) = self.events.take_due() {
+                self.read_ahead(place);
+            }
             if now > LAST {
                 self.late = Some(self.place_of(what));
                 return None;
@@ -190,6 +195,18 @@ impl<'a> Packets<'a> {
             leaving: &options.hosts.leaving,
             news: Vec::new(),
         }
+    }
+
+    /// Reads the tables where the next events of a lane will read them, so that their misses of the cache do not wait for each
+    /// other.
+    fn read_ahead(&self, place: Place) {
+        let touch = |what| match what {
+            Happening::Arrival(link, packet) => self.read_arrival(link, packet),
+            Happening::Free(link) => self.read_waiting(link),
+            Happening::Credit(channel) => self.read_credit(channel),
+            _ => 0,
+        };
+        black_box(self.events.coming(place).fold(0, |sum, what| sum ^ touch(what)));
     }
 
     /// Packets, hops, and packets over each link.

@@ -114,6 +114,13 @@ impl Waiting {
         (from, packet)
     }
 
+    /// Reads what [`Waiting::pop`] will read, so that the cache has it by then. The value means nothing.
+    #[inline]
+    pub fn read_ahead(&self, ring: Ring) -> u32 {
+        let Some(queue) = self.queues.get(ring.first as usize) else { return 0 };
+        self.chunks[queue.first as usize].packets[usize::from(queue.begin)].message
+    }
+
     /// The last turn is this queue's.
     fn append(&mut self, ring: &mut Ring, at: u32) {
         if ring.is_empty() {
