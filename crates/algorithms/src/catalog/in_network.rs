@@ -101,7 +101,7 @@ impl Algorithm for InNetwork {
 
     fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
         if let Some((fabric, cuts)) = cuts(case, params) {
-            return over_links::build(INFO.name, &case.collective, fabric, cuts);
+            return over_links::build(INFO.name, case, fabric, cuts);
         }
         let Place::Switches(site) = case.place else { return Err(lacks(&INFO, case.offers())) };
         let (schedule, placement) = raise(&site.layout, &configure(case, params)?).map_err(|error| match error {

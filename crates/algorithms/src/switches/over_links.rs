@@ -13,7 +13,7 @@ use unisono_lower::{Placed, Placement};
 use unisono_schedule::{Builder, Operand};
 use unisono_synthesis::{Fabric, Role, SpanningTree, SpanningTrees};
 
-use crate::{AlgorithmError, ranks::Blocks};
+use crate::{AlgorithmError, Case, ranks::Blocks};
 
 /// The number of trees, and of chunks of the part of each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,7 +70,8 @@ pub(crate) fn instructions(c: &Collective, fabric: &Fabric, cuts: Cuts) -> u64 {
 ///
 /// # Errors
 /// As [`trees`]; the schedule is larger than its tables can hold.
-pub(crate) fn build(name: &'static str, c: &Collective, fabric: &Fabric, cuts: Cuts) -> Result<Placed, AlgorithmError> {
+pub(crate) fn build(name: &'static str, case: &Case, fabric: &Fabric, cuts: Cuts) -> Result<Placed, AlgorithmError> {
+    let c = &case.collective;
     let found =
         trees(c, fabric, cuts.trees).map_err(|reason| AlgorithmError::Unsupported { algorithm: name, reason })?;
     let graph = fabric.graph();
@@ -87,7 +88,8 @@ pub(crate) fn build(name: &'static str, c: &Collective, fabric: &Fabric, cuts: C
     let mut trees: Vec<Emitter> =
         (0..).zip(&found.trees).map(|(at, tree)| Emitter::new(&mut b, c, tree, &node_of, at)).collect();
     let chunk_bytes = u64::from(parts.block(0).len.div_ceil(cuts.chunks)) * c.dtype.bytes();
-    let windows: Vec<usize> = found.trees.iter().map(|tree| window(tree, fabric, chunk_bytes)).collect();
+    let windows: Vec<usize> =
+        found.trees.iter().map(|tree| window(tree, fabric, chunk_bytes, case.ranks().signal_ns)).collect();
     // A chunk of every tree after the other, so that all links of a rank have messages to send.
     for chunk in 0..cuts.chunks {
         for ((tree, &window), at) in trees.iter_mut().zip(&windows).zip(0..) {
@@ -100,12 +102,14 @@ pub(crate) fn build(name: &'static str, c: &Collective, fabric: &Fabric, cuts: C
     Ok(Placed { schedule: b.finish()?, placement: Some(Placement::Nodes(nodes)) })
 }
 
-/// Chunks of a tree under way at a time: as many as its links hold on the way up and down, and two more. A rank that sent more at once
-/// would hold up the messages of other trees that it passes on.
-fn window(tree: &SpanningTree, fabric: &Fabric, chunk_bytes: u64) -> usize {
+/// Chunks of a tree under way at a time: as many as its links hold on the way up and down, as many as come until a rank knows of the
+/// first, and two more. A rank that sent more at once would hold up the messages of other trees that it passes on.
+fn window(tree: &SpanningTree, fabric: &Fabric, chunk_bytes: u64, signal_ns: f64) -> usize {
     let most_rate = fabric.graph().arcs().iter().map(|arc| arc.rate).max().unwrap_or(1);
     let latency_in_chunks = fabric.hop(chunk_bytes) * most_rate as f64;
-    let chunks: u64 = rounded((2.0 * f64::from(tree.depth) * (1.0 + latency_in_chunks)).ceil() + 2.0);
+    let bytes_until_known = signal_ns * fabric.graph().bytes_per_ns() * most_rate as f64;
+    let on_links = 2.0 * f64::from(tree.depth) * (1.0 + latency_in_chunks);
+    let chunks: u64 = rounded((on_links + bytes_until_known / chunk_bytes.max(1) as f64).ceil() + 2.0);
     narrow(chunks)
 }
 

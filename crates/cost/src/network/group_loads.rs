@@ -59,7 +59,7 @@ impl NetworkModel {
             latency.resize(latency.len().max(of_run.len()), 0.0);
             latency.iter_mut().zip(of_run).for_each(|(all, ns)| *all += ns * scale);
         }
-        let latency = latency.into_iter().fold(0.0, f64::max);
+        let latency = self.launch_ns + latency.into_iter().fold(0.0, f64::max);
         let load = |(ns, links): (f64, FxHashMap<u32, f64>)| {
             let mut links: Vec<(u32, f64)> = links.into_iter().collect();
             links.sort_unstable_by_key(|&(link, _)| link);

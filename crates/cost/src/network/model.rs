@@ -3,7 +3,8 @@
 //! T = latency of the slowest part + sum over exchanges of the time that the bytes of the busiest link take, where
 //! * a message over h links has the latency h alpha + 2 o: alpha is the output, link and input latency of one link
 //!   (virtual cut-through: only the head waits at each), o the host's overhead at either end; unlike links have each their own
-//!   alpha; where the machine states a signal, each message has it too, and the start of a kernel comes once;
+//!   alpha; where the machine states a signal, each message has it too, and the start of a kernel comes once; copies are counted where messages of a schedule are, and not
+//!   in closed form;
 //! * a flow that is repeated is a chain: what a rank sends waits for what it received before, so its latency is the longest
 //!   sum along `repeat` messages that follow each other; that of a part is the sum over its flows, flow k of each exchange;
 //! * all flows of an exchange are under way at once, over all ports and directions, and share links ([`super::loads`]);

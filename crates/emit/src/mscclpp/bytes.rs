@@ -5,7 +5,11 @@
 
 use unisono_collective::Dtype;
 
-use super::{fault::Fault, layout::Layout, plan::Plan};
+use super::{
+    fault::Fault,
+    layout::Layout,
+    plan::{Gpu, Plan, Protocol},
+};
 
 /// Bytes of a buffer that the kernels address.
 const BUFFER: u64 = u32::MAX as u64;
@@ -22,7 +26,7 @@ pub fn check(plan: &Plan, layout: &Layout, dtype: Option<Dtype>) -> Vec<Fault> {
     }
     let Some(gpu) = plan.gpus.first() else { return faults };
     let message_chunks = u64::from(if plan.collective == "allgather" { gpu.output_chunks } else { gpu.input_chunks });
-    let widest = u64::from(gpu.input_chunks.max(gpu.output_chunks)).max(1);
+    let widest = widest(plan);
     let alignment = u64::from(plan.buffer_alignment).max(1);
     let chunk = match layout.chunk_bytes() {
         Some(chunk) => {
@@ -36,6 +40,19 @@ pub fn check(plan: &Plan, layout: &Layout, dtype: Option<Dtype>) -> Vec<Fault> {
     };
     faults.extend(turns(plan, chunk, message_chunks, layout.chunk_bytes().is_none()));
     faults
+}
+
+/// Chunks of the largest buffer that the kernels address. Scratch memory is there twice with a double buffer, and packets take twice the
+/// bytes of their data.
+fn widest(plan: &Plan) -> u64 {
+    let of_scratch = [plan.use_double_scratch_buffer, plan.protocol == Protocol::LL].map(|twice| 1 + u64::from(twice));
+    let chunks = |gpu: &Gpu| {
+        let scratch = of_scratch.iter().fold(u64::from(gpu.scratch_chunks), |all, times| all.saturating_mul(*times));
+        // Resources that are used again: scratch memory of a fixed size, in a circle.
+        let scratch = if plan.reuse_resources { 0 } else { scratch };
+        u64::from(gpu.input_chunks.max(gpu.output_chunks)).max(scratch)
+    };
+    plan.gpus.iter().map(chunks).max().unwrap_or(0).max(1)
 }
 
 /// The size asked for is one that the loader accepts and whose offsets fit.

@@ -32,6 +32,10 @@ pub fn check(plan: &Plan, processors: u32) -> Vec<Fault> {
         );
         faults.push(Fault::of_plan("limit", message));
     }
+    if i32::try_from(plan.buffer_alignment).is_err() {
+        let message = "buffer_alignment is more than 2147483647, and the loader reads it as a number of 32 bits";
+        faults.push(Fault::of_plan("limit", message.to_owned()));
+    }
     if let (Some(least), Some(most)) = (plan.min_message_size, plan.max_message_size)
         && least > most
     {

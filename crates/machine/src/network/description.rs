@@ -47,6 +47,9 @@ fn is_zero(value: &f64) -> bool {
     *value == 0.0
 }
 
+/// A quarter of an hour for the start of a kernel, a signal or a copied byte.
+const MOST_NS: f64 = 1e12;
+
 /// What has a number of send machines of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -180,15 +183,17 @@ impl Network {
             ("output_latency_ns", self.output_latency_ns),
             ("host_overhead_ns", self.host_overhead_ns),
             ("gamma_ns_per_byte", self.gamma_ns_per_byte),
-            ("launch_ns", self.launch_ns),
-            ("signal_ns", self.signal_ns),
-            ("copy_ns_per_byte", self.copy_ns_per_byte),
             ("prices.switch_usd", self.prices.switch_usd),
             ("prices.dac_usd", self.prices.dac_usd),
             ("prices.aoc_usd", self.prices.aoc_usd),
         ];
         if let Some((key, found)) = at_least_zero.into_iter().find(|(_, v)| !(v.is_finite() && *v >= 0.0)) {
             return wrong(key, format!("{found:?}"), "a number of at least 0");
+        }
+        let of_calls =
+            [("launch_ns", self.launch_ns), ("signal_ns", self.signal_ns), ("copy_ns_per_byte", self.copy_ns_per_byte)];
+        if let Some((key, found)) = of_calls.into_iter().find(|(_, v)| !(0.0..=MOST_NS).contains(v)) {
+            return wrong(key, format!("{found:?}"), "a number from 0 to 1e12");
         }
         if let Some(rates) = self.accelerator {
             let above_zero = [

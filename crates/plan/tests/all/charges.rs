@@ -68,3 +68,16 @@ fn the_preset_with_kernels_takes_the_published_floors() {
     let plan = plan_of(Problem::new(&asked).unwrap(), Some("forest"), &two_steps).unwrap();
     assert!((plan.best().time.seconds * 1e9 - 5600.0).abs() < 1.0, "{}", plan.best().time.seconds);
 }
+
+/// Chunks are sent while signals of earlier ones are on the way.
+#[test]
+fn trees_in_switches_do_not_wait_for_signals() {
+    let machine = Machine::preset("dgx-h100").unwrap();
+    let charged = with(&machine, &[("signal_ns", "10000")]);
+    let params = Params::new().with("chunks", 256).with("embeddings", 1);
+    let [plain, charged] = [&machine, &charged].map(|machine| {
+        let asked = Asked::new(Kind::Allreduce, machine, Part::All, 4 << 20);
+        plan_of(Problem::new(&asked).unwrap(), Some("in-network"), &params).unwrap().best().time.seconds * 1e9
+    });
+    assert!(charged - plain < 1.1 * 10000.0, "{plain} {charged}");
+}
