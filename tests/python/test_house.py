@@ -17,10 +17,9 @@ _LEFT_OF_PLACED = {"base", "machine", "collective", "schedule"}
 _LEFT_OF_CHOICE = _LEFT_OF_PLACED | {"lower", "synthesis", "algorithms", "cost", "emit"}
 #: For every crate the crates that it may import: those further left in the line of layers, none in its own bracket.
 #: base < [machine | collective] < [schedule | workload] < lower < [algorithms | cost | emit] < sim < discover < plan
-#: < py, schedule < runtime < mpi < [preload | py], and memory < py.
+#: < py, and schedule < runtime < mpi < [preload | py].
 ALLOWED: dict[str, set[str]] = {
     "base": set(),
-    "memory": set(),
     "machine": {"base"},
     "collective": {"base"},
     "schedule": {"base", "machine", "collective"},
@@ -36,7 +35,7 @@ ALLOWED: dict[str, set[str]] = {
     "runtime": _LEFT_OF_PLACED,
     "mpi": _LEFT_OF_PLACED | {"runtime"},
     "preload": _LEFT_OF_PLACED | {"runtime", "mpi"},
-    "py": _LEFT_OF_CHOICE | {"workload", "sim", "plan", "discover", "runtime", "mpi", "memory"},
+    "py": _LEFT_OF_CHOICE | {"workload", "sim", "plan", "discover", "runtime", "mpi"},
     # Not part of the product: nothing may import it.
     "fuzz": _LEFT_OF_CHOICE | {"workload", "sim", "plan", "discover", "runtime"},
 }

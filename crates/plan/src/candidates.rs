@@ -205,8 +205,10 @@ fn refine(problem: &Problem, timed: &mut Vec<(usize, Timed)>, dropped: &mut Vec<
         let Some((_, best)) = timed.iter_mut().min_by(|a, b| order(a, b)) else { return Ok(()) };
         let (time, source) = match target.refined(c, best, &mut left) {
             Ok(Some(finer)) => finer,
-            // Closed forms also time schedules that are too large to be built.
-            Ok(None) | Err(PlanError::OverLimit(_) | PlanError::Algorithm(_)) => return Ok(()),
+            // Closed forms also time schedules that are too large to be built, and timetables what no simulator's clock holds.
+            Ok(None) | Err(PlanError::OverLimit(_) | PlanError::Algorithm(_) | PlanError::NotTimed { .. }) => {
+                return Ok(());
+            }
             Err(e) => return Err(e),
         };
         (best.time, best.source) = (time, source);

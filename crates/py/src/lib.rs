@@ -36,10 +36,6 @@ mod workload;
 mod workload_graph;
 
 use pyo3::prelude::*;
-use unisono_memory::HugePages;
-
-#[global_allocator]
-static ALLOCATOR: HugePages = HugePages;
 
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {

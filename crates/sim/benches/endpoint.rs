@@ -11,13 +11,8 @@ use unisono_cost::endpoint::{Goal, LevelPrices};
 use unisono_emit::goal;
 use unisono_lower::tasks::{TaskError, TaskGraph, draft, pattern};
 use unisono_machine::{Endpoint, Machine};
-use unisono_memory::HugePages;
 use unisono_schedule::verify::{Method, verify};
 use unisono_sim::endpoint::{Options, run};
-
-/// As the extension module has it.
-#[global_allocator]
-static ALLOCATOR: HugePages = HugePages;
 
 /// Name, pattern, ranks, bytes; LogGOPSim's CPU seconds, finish in ns, and memory in MB, where it was measured.
 type Workload = (&'static str, fn(u32, u64) -> Result<TaskGraph, TaskError>, u32, u64, Option<(f64, u64, u32)>);

@@ -9,12 +9,7 @@ use unisono_algorithms::{Case, Params, resolve};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_lower::wafer::prove_and_lower;
 use unisono_machine::{Grid, Machine};
-use unisono_memory::HugePages;
 use unisono_sim::fabric::{Options, run};
-
-/// As the extension module has it.
-#[global_allocator]
-static ALLOCATOR: HugePages = HugePages;
 
 fn main() {
     let wafer = Machine::preset("wse2").unwrap().get::<Wafer>().unwrap().clone();

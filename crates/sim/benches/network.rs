@@ -7,12 +7,7 @@ use std::process::Command;
 
 use unisono_lower::tasks::{TaskError, TaskGraph, pattern};
 use unisono_machine::Machine;
-use unisono_memory::HugePages;
 use unisono_sim::network::{Interconnect, Options, flow, run};
-
-/// As the extension module has it.
-#[global_allocator]
-static ALLOCATOR: HugePages = HugePages;
 
 /// Name, machine, traffic, bytes of its messages on all planes.
 type Workload = (&'static str, &'static str, fn(u32, u64) -> Result<TaskGraph, TaskError>, u64);

@@ -7,7 +7,7 @@
 //! it is done at the maximum, over windows w, of begin(w) + load(w) + load(w + 1) + ... (Lindley, "The theory of queues with a
 //! single server", 1952).
 //!
-//! **Whole messages.** Where accelerators pass on messages of others, these get out of step. As far as messages are few enough, they
+//! **Whole messages.** Where accelerators alone pass on messages of others, these get out of step. As far as messages are few enough, they
 //! are simulated one by one (`whole.rs`), and only links of such networks are added up here. The rest of this text is for the others.
 //!
 //! **Own links.** On a grid an accelerator's links also carry what it passes on. The queues of a link take turns, so its own

@@ -14,13 +14,12 @@ use crate::network::{Interconnect, Options, Run, Timing, TrafficEstimate, run};
 /// Hops of messages that are simulated, about ten seconds of one core.
 const MOST_HOPS: f64 = 33_554_432.0;
 
-/// Simulates the messages one by one; `None` if all are under way at once, if no accelerator passes on a message, or if they
-/// are too many.
+/// Simulates the messages one by one; `None` if all are under way at once, if the network has switches, or if they are too many.
 pub(super) fn alltoall(net: &Interconnect, bytes: u64) -> Option<Run> {
     let all = net.plane.accelerators();
     let others = all.saturating_sub(1);
-    let pass_on = net.plane.links().iter().any(|link| link.from < all && link.to < all);
-    if !pass_on || net.send_machines >= others {
+    let has_switches = net.plane.nodes() > all;
+    if has_switches || net.send_machines >= others {
         return None;
     }
     let packet_bytes = bytes.div_ceil(u64::from(net.planes.max(1))).clamp(1, u64::from(u32::MAX));
