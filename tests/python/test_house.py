@@ -170,6 +170,17 @@ def test_no_file_holds_the_marks_of_an_unfinished_merge() -> None:
     assert done.returncode == 1, done.stdout + done.stderr
 
 
+def test_comments_in_rust_end_by_column_120() -> None:
+    """rustfmt does not break comments. Rows of tables and aligned text may be longer."""
+    long = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in sorted((ROOT / "crates").rglob("*.rs"))
+        for number, line in enumerate(path.read_text("utf-8").split("\n"), 1)
+        if len(line) > 120 and re.match(r"\s*//[/!]? [^|]*$", line) and "   " not in line.strip()
+    ]
+    assert not long, long
+
+
 def test_version_is_one() -> None:
     stated = re.search(r'^version = "(.*)"', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)
     assert stated

@@ -103,7 +103,8 @@ pub enum Place<'a> {
 }
 
 /// What a stage of messages costs among ranks, for algorithms that choose their shape by it: `messages` of `bytes` each
-/// take `latency_ns + messages * (issue_ns + bytes * ns_per_byte)`, and their reduction `bytes * reduce_ns_per_byte` each.
+/// take `latency_ns + messages * (issue_ns + bytes * ns_per_byte)`, and their reduction `bytes * reduce_ns_per_byte`
+/// each.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Ranks {
     pub latency_ns: f64,
@@ -205,8 +206,8 @@ pub struct Param {
     pub values: &'static str,
 }
 
-/// The cost of a case in closed form, so that ranking need not build a schedule. Tests compare each form with the schedule
-/// or its simulation.
+/// The cost of a case in closed form, so that ranking need not build a schedule. Tests compare each form with the
+/// schedule or its simulation.
 #[derive(Clone, Debug)]
 pub enum Profile {
     /// On a grid: the cost terms of each phase.

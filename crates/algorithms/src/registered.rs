@@ -21,8 +21,8 @@ pub fn unregister(name: &str) -> bool {
     own.len() < before
 }
 
-/// Adds an algorithm for the rest of the process. It replaces one of the same name that was added before; plans that were
-/// made with that one keep it.
+/// Adds an algorithm for the rest of the process. It replaces one of the same name that was added before; plans that
+/// were made with that one keep it.
 ///
 /// # Errors
 /// The catalog has an algorithm of that name.

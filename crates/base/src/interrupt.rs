@@ -1,8 +1,9 @@
 //! Interruption of long work.
 //!
-//! Loops that can run for more than a moment call [`poll`]. Whoever starts the work wraps it in [`watch`] with a hook that
-//! reports whether the user asked to stop. When the hook says so, [`poll`] unwinds with the payload [`Interrupted`], so
-//! memory is freed on the way and no function between the two needs an error for it. Without a watch [`poll`] does nothing.
+//! Loops that can run for more than a moment call [`poll`]. Whoever starts the work wraps it in [`watch`] with a hook
+//! that reports whether the user asked to stop. When the hook says so, [`poll`] unwinds with the payload
+//! [`Interrupted`], so memory is freed on the way and no function between the two needs an error for it. Without a
+//! watch [`poll`] does nothing.
 //!
 //! Both belong to one thread; a thread that the work itself starts has no watch.
 

@@ -1,6 +1,7 @@
 //! Limits on memory and work, compared with an estimate before the work starts.
 //!
-//! Where the size of work is known only while it is done, [`spend`] counts its steps instead; [`counted`] encloses such work.
+//! Where the size of work is known only while it is done, [`spend`] counts its steps instead; [`counted`] encloses such
+//! work.
 
 use std::{
     cell::Cell,
@@ -94,7 +95,8 @@ pub fn get() -> (u64, u64) {
 
 /// Admits work that allocates about `bytes` and takes about `steps` elementary steps (a few nanoseconds each).
 ///
-/// Inside [`counted`] the steps of all that was admitted add up, so that many works that are small alone are refused too.
+/// Inside [`counted`] the steps of all that was admitted add up, so that many works that are small alone are refused
+/// too.
 ///
 /// # Errors
 /// The estimate is over a limit.
@@ -171,8 +173,8 @@ pub fn spend(what: &'static str, steps: u64) {
     }
 }
 
-/// As [`admit`] for memory that a function without errors is about to take: unwinds with the payload [`OverLimit`]. Without
-/// [`counted`] nothing happens.
+/// As [`admit`] for memory that a function without errors is about to take: unwinds with the payload [`OverLimit`].
+/// Without [`counted`] nothing happens.
 pub fn take(what: &'static str, bytes: u128) {
     if SPENT.get().is_some()
         && let Err(over) = admit(what, bytes, 0)

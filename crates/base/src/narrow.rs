@@ -1,7 +1,7 @@
 //! Narrowing of numbers, in place of `as`, which drops bits without a word.
 //!
-//! A number from input is converted by `try_from` where it enters, with an error that names it. What is narrowed here has
-//! been bounded before: rows of tables stay below 2^32, ranks and accelerators below 2^22, and so on.
+//! A number from input is converted by `try_from` where it enters, with an error that names it. What is narrowed here
+//! has been bounded before: rows of tables stay below 2^32, ranks and accelerators below 2^22, and so on.
 
 use std::fmt::Display;
 

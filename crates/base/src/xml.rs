@@ -1,4 +1,5 @@
-//! Reads the part of XML that schedules of MSCCL and topologies of NCCL use: elements with attributes, comments, no text.
+//! Reads the part of XML that schedules of MSCCL and topologies of NCCL use: elements with attributes, comments, no
+//! text.
 
 use crate::narrow;
 

@@ -1,8 +1,9 @@
 //! Decision tables: which algorithm serves a collective, by ranks, ranks per node, and bytes.
 //!
-//! Ranks per node are those of the node that holds most of the communicator's: 96 ranks on 2 nodes are not 96 on 96. A row
-//! may leave them open; it then serves what no row for these ranks per node does. Bytes count as MPI counts: the whole vector of a broadcast, reduce, allreduce or scan; what one rank gives, keeps or
-//! sends to each other rank elsewhere. A barrier has 0 bytes.
+//! Ranks per node are those of the node that holds most of the communicator's: 96 ranks on 2 nodes are not 96 on 96. A
+//! row may leave them open; it then serves what no row for these ranks per node does. Bytes count as MPI counts: the
+//! whole vector of a broadcast, reduce, allreduce or scan; what one rank gives, keeps or sends to each other rank
+//! elsewhere. A barrier has 0 bytes.
 
 use std::fmt;
 
@@ -125,8 +126,8 @@ impl DecisionTable {
         &self.rows
     }
 
-    /// The row that serves a call. Rows for its ranks per node come before those for any, and an operator that commutes is
-    /// served by rows for any operator too.
+    /// The row that serves a call. Rows for its ranks per node come before those for any, and an operator that commutes
+    /// is served by rows for any operator too.
     pub fn find(
         &self,
         kind: Kind,

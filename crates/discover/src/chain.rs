@@ -1,4 +1,5 @@
-//! The hash chain over submissions: ranks whose programs differ have different ends, and the first difference has a name.
+//! The hash chain over submissions: ranks whose programs differ have different ends, and the first difference has a
+//! name.
 
 use unisono_base::mix;
 
@@ -46,7 +47,8 @@ impl Chain {
         self.links.clear();
     }
 
-    /// The first submission on which two chains differ, if any. Values are over all before, so they differ from there on.
+    /// The first submission on which two chains differ, if any. Values are over all before, so they differ from there
+    /// on.
     pub fn first_difference(&self, other: &Chain) -> Option<u64> {
         let from = self.forgotten.max(other.forgotten);
         let both = self.len().min(other.len());

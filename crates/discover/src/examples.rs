@@ -37,8 +37,8 @@ impl Example {
         }
     }
 
-    /// Submits so many tasks of the loop over buffers of `n` or `n x n` points, two steps at a time, and drops what comes
-    /// out of each hundred.
+    /// Submits so many tasks of the loop over buffers of `n` or `n x n` points, two steps at a time, and drops what
+    /// comes out of each hundred.
     pub fn submit(self, to: &mut Discovery, n: i64, tasks: usize) -> Result<(), DiscoverError> {
         let flat = !matches!(self, Self::AllToAll | Self::Stencil);
         let shape: &[i64] = if flat { &[n] } else { &[n, n] };

@@ -52,7 +52,8 @@ pub struct OwnedRegion {
     pub holders: Vec<SideId>,
 }
 
-/// A collective among some ranks: each receives what its side of `reader` covers of the parts and what it does not hold.
+/// A collective among some ranks: each receives what its side of `reader` covers of the parts and what it does not
+/// hold.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Operation {
     pub pattern: Pattern,
@@ -201,9 +202,9 @@ impl Operation {
         self.participants.iter().flat_map(of).sum()
     }
 
-    /// Whether messages between pairs serve the operation whatever its elements are: where a library would have to count more
-    /// than [`MOST_COUNTED`] bytes, and where so few ranks contribute to a sum that a library's reduction, to which all
-    /// contribute everything, would move more. `unisono.tasks.routes` decides by the same rule.
+    /// Whether messages between pairs serve the operation whatever its elements are: where a library would have to
+    /// count more than [`MOST_COUNTED`] bytes, and where so few ranks contribute to a sum that a library's reduction,
+    /// to which all contribute everything, would move more. `unisono.tasks.routes` decides by the same rule.
     pub fn by_messages(&self, sides: &Sides, element_bytes: u64) -> bool {
         let received = |rank| self.received(sides, rank).volume();
         let (moved, others) = (self.elements(sides), u64::from(self.participants.len()).saturating_sub(1));

@@ -1,9 +1,9 @@
 //! Range mappers: which part of a buffer a chunk of a task's range touches.
 //!
 //! All but a user's function say per dimension of the buffer what they do: a fixed interval, or the chunk's interval of
-//! one dimension of the range, moved or widened. So what many ranks touch is known without asking for each. Every result
-//! is clamped to the buffer. Mappers are pure and monotone: a part of a chunk touches a part of what the chunk touches.
-//! Names are Celerity's (paper, section 1.4; Celerity 0.7.0).
+//! one dimension of the range, moved or widened. So what many ranks touch is known without asking for each. Every
+//! result is clamped to the buffer. Mappers are pure and monotone: a part of a chunk touches a part of what the chunk
+//! touches. Names are Celerity's (paper, section 1.4; Celerity 0.7.0).
 
 use std::{
     cmp::Ordering,
@@ -19,8 +19,8 @@ use crate::{
     split::Geometry,
 };
 
-/// A function of the user's from a chunk's lowest and highest point and the buffer's shape to boxes of the buffer, or why
-/// there are none. Each has as many numbers as the range, or the buffer, has dimensions.
+/// A function of the user's from a chunk's lowest and highest point and the buffer's shape to boxes of the buffer, or
+/// why there are none. Each has as many numbers as the range, or the buffer, has dimensions.
 pub type MapFunction = dyn Fn(&[i64], &[i64], &[i64]) -> Result<Vec<Box3>, String> + Send + Sync;
 
 /// A user's mapper. Two are equal exactly if their numbers are, so one function keeps one number.
@@ -79,7 +79,8 @@ pub enum Mapper {
     Transposed([usize; 3]),
     /// One row of the buffer, with all columns.
     Row(i64),
-    /// One row of the buffer, at the columns of the chunk: dimension d of the buffer follows dimension d - 1 of the range.
+    /// One row of the buffer, at the columns of the chunk: dimension d of the buffer follows dimension d - 1 of the
+    /// range.
     RowChunk(i64),
     /// The same box, moved.
     Shift(Point),
@@ -291,8 +292,8 @@ fn no_more_dims(what: &str, given: &Point, dims: usize) -> Result<(), String> {
     ))
 }
 
-/// Rows `[a q + min(a, r), b q + min(b, r))` granules for points `[a, b)` of a range of n: q = granules / n, r the rest.
-/// The last point also takes the part of a granule that is left.
+/// Rows `[a q + min(a, r), b q + min(b, r))` granules for points `[a, b)` of a range of n: q = granules / n, r the
+/// rest. The last point also takes the part of a granule that is left.
 fn even_share(geometry: &Geometry, chunk: &Box3, buffer: &Box3, granule: i64) -> Box3 {
     let (rows, n) = (buffer.max[0], geometry.size[0]);
     let (q, r) = (rows / granule / n, rows / granule % n);

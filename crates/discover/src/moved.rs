@@ -40,8 +40,8 @@ pub struct What {
     pub pattern: Option<Pattern>,
     pub participants: Ranks,
     pub root: Option<u32>,
-    /// What counts as the size of a collective: what each gives of an allgather or gather, what each gets of a scatter or
-    /// reduce-scatter, what each pair exchanges of an alltoall, the whole of the others. Of messages their lengths.
+    /// What counts as the size of a collective: what each gives of an allgather or gather, what each gets of a scatter
+    /// or reduce-scatter, what each pair exchanges of an alltoall, the whole of the others. Of messages their lengths.
     pub part: Extremes,
     /// Sent by each rank, itself left out; of a reduction the partial result.
     pub gives: Extremes,

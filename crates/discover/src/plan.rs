@@ -1,7 +1,7 @@
 //! One read of one buffer, planned: for all ranks what is decided, for one rank what it does.
 //!
-//! A plan depends only on what stands in its key (`discovery/reading.rs`), never on the numbers of tasks, so a loop plans each
-//! of its reads once.
+//! A plan depends only on what stands in its key (`discovery/reading.rs`), never on the numbers of tasks, so a loop
+//! plans each of its reads once.
 
 use std::sync::Arc;
 

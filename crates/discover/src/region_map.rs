@@ -1,10 +1,10 @@
 //! A value for every point of a buffer, kept as disjoint boxes.
 //!
-//! An own structure rather than an R-tree: the maps of real programs hold one to a few dozen boxes, which a B-tree keeps
-//! in one or two leaves, and boxes there are replaced as a whole far more often than they are searched. Boxes are
-//! ordered by their lowest point. Those whose lengths along dimension 0 have one power of two are kept apart from others,
-//! so a search goes back from its window by less than twice the length of the boxes that it looks through: a query costs
-//! O(log n + boxes of the slab that it meets), however much lengths differ.
+//! An own structure rather than an R-tree: the maps of real programs hold one to a few dozen boxes, which a B-tree
+//! keeps in one or two leaves, and boxes there are replaced as a whole far more often than they are searched. Boxes are
+//! ordered by their lowest point. Those whose lengths along dimension 0 have one power of two are kept apart from
+//! others, so a search goes back from its window by less than twice the length of the boxes that it looks through: a
+//! query costs O(log n + boxes of the slab that it meets), however much lengths differ.
 
 use std::collections::BTreeMap;
 

@@ -343,9 +343,9 @@ impl Side {
 
     /// Ranks at which a comparison of this side with `other` on a region turns, if each is one term over axes.
     ///
-    /// Where parts start is linear in their number, but for one bend where parts become smaller. So between two bends or
-    /// ends, and the edges of the region, by how much one side reaches past the other is linear, and extreme at an end.
-    /// Two parts on either side of each are included for what steps and clamping do there.
+    /// Where parts start is linear in their number, but for one bend where parts become smaller. So between two bends
+    /// or ends, and the edges of the region, by how much one side reaches past the other is linear, and extreme at an
+    /// end. Two parts on either side of each are included for what steps and clamping do there.
     pub fn turns(&self, other: &Side, region: &Region) -> Option<Vec<u32>> {
         let (Form::Affine(ours), Form::Affine(theirs)) = (&self.form, &other.form) else { return None };
         if ours.terms.len() != 1 || theirs.terms.len() != 1 {

@@ -9,7 +9,8 @@ use std::fmt;
 /// A point; dimensions that a space lacks are 0.
 pub type Point = [i64; 3];
 
-/// The half-open box `min <= x < max`. An empty one is always `Box3::EMPTY`; a dimension that a space lacks is `[0, 1)`.
+/// The half-open box `min <= x < max`. An empty one is always `Box3::EMPTY`; a dimension that a space lacks is `[0,
+/// 1)`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Box3 {
     pub min: Point,

@@ -1,8 +1,8 @@
 //! Work assignment: which part of a task's range each rank executes.
 //!
-//! A pure function of the task's geometry and the number of ranks, so that every rank knows the assignment of all. Split
-//! along dimension 0, or along 0 and 1 as tiles; chunk i goes to rank i; the first chunks have one granule more. Source:
-//! Celerity's default split, `papers/discovery/errata.md`.
+//! A pure function of the task's geometry and the number of ranks, so that every rank knows the assignment of all.
+//! Split along dimension 0, or along 0 and 1 as tiles; chunk i goes to rank i; the first chunks have one granule more.
+//! Source: Celerity's default split, `papers/discovery/errata.md`.
 
 use unisono_base::narrow;
 

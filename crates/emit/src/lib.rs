@@ -1,6 +1,6 @@
-//! Emitters: one folder or file each, registered in [`EMITTERS`]. An emitter may refuse a schedule, with the reason, and
-//! never alters its meaning. What reads other tools' schedules is registered in [`IMPORTERS`], and what writes decision
-//! tables for other libraries in [`tuning::TUNINGS`].
+//! Emitters: one folder or file each, registered in [`EMITTERS`]. An emitter may refuse a schedule, with the reason,
+//! and never alters its meaning. What reads other tools' schedules is registered in [`IMPORTERS`], and what writes
+//! decision tables for other libraries in [`tuning::TUNINGS`].
 
 // A number that does not fit is refused where it enters; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
@@ -166,8 +166,8 @@ pub trait Importer: Sync {
     fn name(&self) -> &'static str;
     fn summary(&self) -> &'static str;
     fn reference(&self) -> &'static str;
-    /// The schedule that a file describes, with its placement and machine where the file has them; whether it is right is
-    /// for `verify`.
+    /// The schedule that a file describes, with its placement and machine where the file has them; whether it is right
+    /// is for `verify`.
     ///
     /// # Errors
     /// One sentence, with the line.

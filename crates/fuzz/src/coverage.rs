@@ -1,7 +1,7 @@
 //! Which code an input reaches, where the compiler was asked to count edges (SanitizerCoverage, 8-bit counters inline).
 //!
-//! Such code announces its counters through one C function, which is defined here; code that was not compiled so has none, and
-//! then no input is ever new. `make fuzz` passes the options, which the stable compiler takes:
+//! Such code announces its counters through one C function, which is defined here; code that was not compiled so has
+//! none, and then no input is ever new. `make fuzz` passes the options, which the stable compiler takes:
 //!
 //! ```text
 //! -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=3 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters
@@ -80,8 +80,9 @@ impl Coverage {
         let Ok(regions) = REGIONS.lock() else { return };
         let mut first = 0;
         for &(start, len) in regions.iter() {
-            // SAFETY: the compiler announced these bytes, which live as long as the program. Only the thread that runs the inputs
-            // executes code that counts while it looks at the counters, and a count that another thread loses harms nothing.
+            // SAFETY: the compiler announced these bytes, which live as long as the program. Only the thread that runs
+            // the inputs executes code that counts while it looks at the counters, and a count that another thread
+            // loses harms nothing.
             let counters = unsafe { std::slice::from_raw_parts_mut(start as *mut u8, len) };
             f(first, counters);
             first += len;

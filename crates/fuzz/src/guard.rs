@@ -1,7 +1,8 @@
 //! One input under its bounds.
 //!
-//! A watchdog thread reads the CPU time of the process. Over the bound it asks the input to stop ([`unisono_base::interrupt`]);
-//! an input that does not stop within as much time again ends the process, which `unisono-fuzz` counts as a hang.
+//! A watchdog thread reads the CPU time of the process. Over the bound it asks the input to stop
+//! ([`unisono_base::interrupt`]); an input that does not stop within as much time again ends the process, which
+//! `unisono-fuzz` counts as a hang.
 
 use std::{
     cell::RefCell,
@@ -91,8 +92,8 @@ fn watch() {
     }
 }
 
-/// Starts the watchdog, and keeps panics for [`run`] in place of printing them. The limits of the library are set to the
-/// bounds: work that it admits must stay inside them.
+/// Starts the watchdog, and keeps panics for [`run`] in place of printing them. The limits of the library are set to
+/// the bounds: work that it admits must stay inside them.
 pub fn start(bounds: &Bounds) {
     BOUND_TICKS.store(bounds.cpu_seconds * TICKS_A_SECOND, Relaxed);
     limits::set(bounds.base_bytes as u64 / 2, 1 << 30);

@@ -5,8 +5,8 @@
 //! unisono-fuzz one TARGET FILE...    runs files, and prints what fails
 //! unisono-fuzz list                  lists the targets
 //! ```
-//! Files go to FUZZ_FOLDER (`target/fuzz`): `artifacts/TARGET/` has inputs that fail, each beside a `.why`, `grown/TARGET/` inputs
-//! that reached new code. FUZZ_CPU_SECONDS (10) bounds one input.
+//! Files go to FUZZ_FOLDER (`target/fuzz`): `artifacts/TARGET/` has inputs that fail, each beside a `.why`,
+//! `grown/TARGET/` inputs that reached new code. FUZZ_CPU_SECONDS (10) bounds one input.
 
 use std::{
     env, fs,

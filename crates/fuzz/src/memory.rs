@@ -1,8 +1,8 @@
 //! Memory that an input takes: an allocator that counts.
 //!
-//! The counts are of the whole process, which runs one input at a time. An allocation that would go over the hard bound ends the
-//! process with a line that says so: an allocator may not unwind, and the input would take the machine's memory. Memory
-//! between the two bounds is reported once the input is done.
+//! The counts are of the whole process, which runs one input at a time. An allocation that would go over the hard bound
+//! ends the process with a line that says so: an allocator may not unwind, and the input would take the machine's
+//! memory. Memory between the two bounds is reported once the input is done.
 #![allow(unsafe_code, reason = "an allocator is an unsafe trait")]
 
 use std::{

@@ -1,7 +1,9 @@
-//! Bytes of a `.plan` file, changed so that its checksums hold: a change then reaches the decoder and what checks programs.
+//! Bytes of a `.plan` file, changed so that its checksums hold: a change then reaches the decoder and what checks
+//! programs.
 //!
-//! Only three things of the format are known here: the preamble (see [`unisono_schedule::plan_file`]), the checksum, and that the
-//! header lists each program as offset, length and checksum. Where in the header these stand is found by comparing sums.
+//! Only three things of the format are known here: the preamble (see [`unisono_schedule::plan_file`]), the checksum,
+//! and that the header lists each program as offset, length and checksum. Where in the header these stand is found by
+//! comparing sums.
 
 use std::ops::Range;
 

@@ -1,4 +1,5 @@
-//! A short run of every target: all inputs of the corpus, then changed ones from a fixed seed. `make fuzz` runs for longer.
+//! A short run of every target: all inputs of the corpus, then changed ones from a fixed seed. `make fuzz` runs for
+//! longer.
 
 use std::{
     process::{Command, Stdio},

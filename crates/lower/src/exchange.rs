@@ -49,8 +49,8 @@ pub struct Trees {
 }
 
 impl Trees {
-    /// The time where a host works `host_ns` on each message that it sends or receives, and knows `signal_ns` late that one is
-    /// there: the end of the timetable, unless hosts or reductions take longer.
+    /// The time where a host works `host_ns` on each message that it sends or receives, and knows `signal_ns` late that
+    /// one is there: the end of the timetable, unless hosts or reductions take longer.
     pub fn time_ns(&self, host_ns: f64, signal_ns: f64, reduce_ns_per_byte: f64) -> f64 {
         let hosts = self.messages_of_rank as f64 * host_ns;
         let most = self.end_ns.max(self.reduced as f64 * reduce_ns_per_byte).max(hosts);

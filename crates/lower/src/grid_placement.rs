@@ -16,8 +16,8 @@ pub struct GridPlacement {
     pub routes: Routes,
     /// The color of each stream, counted from 0 over the colors a machine lets programs use; empty: lowering allocates.
     pub colors: Vec<u8>,
-    /// Cycles from one element of a leaf to the next; 1 is as fast as the datapath. Leaves that run ahead fill queues on
-    /// the way, and PEs behind them take what has come instead of what is due.
+    /// Cycles from one element of a leaf to the next; 1 is as fast as the datapath. Leaves that run ahead fill queues
+    /// on the way, and PEs behind them take what has come instead of what is due.
     pub pace: u16,
     /// Elements that a PE takes from one stream before it turns to the next, where an instruction combines several: the
     /// partial results of so many elements wait in the PE. 1 is element by element; the length, vector after vector.

@@ -1,8 +1,9 @@
 //! The check of a placement on a network: ranks run on accelerators, all other nodes of the schedule on switches.
 //!
-//! A message to or from a switch goes over one link between the two nodes. A switch without an entry in the machine's `switches` forwards:
-//! its instructions have one source and one sink. Only a switch that multicasts has several sinks, and only one that reduces with
-//! the operator and the datatype of the schedule has several sources. Switches have no memory for operands, so all of these are streams.
+//! A message to or from a switch goes over one link between the two nodes. A switch without an entry in the machine's
+//! `switches` forwards: its instructions have one source and one sink. Only a switch that multicasts has several sinks,
+//! and only one that reduces with the operator and the datatype of the schedule has several sources. Switches have no
+//! memory for operands, so all of these are streams.
 
 use unisono_base::{Diagnostics, InstrId, NodeId};
 use unisono_machine::{

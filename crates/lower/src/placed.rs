@@ -34,7 +34,8 @@ impl Placed {
     }
 }
 
-/// A schedule on a grid. Whether the schedule is right is for `verify`; whether the placement is, for [`OnGrid::check`].
+/// A schedule on a grid. Whether the schedule is right is for `verify`; whether the placement is, for
+/// [`OnGrid::check`].
 #[derive(Clone, Copy, Debug)]
 pub struct OnGrid<'a> {
     pub schedule: &'a Schedule,
@@ -59,7 +60,8 @@ pub struct File {
 }
 
 impl File {
-    /// Returns the errors of the placement, on its own and on the machine, and of nodes that the machine has no place for.
+    /// Returns the errors of the placement, on its own and on the machine, and of nodes that the machine has no place
+    /// for.
     pub fn check(&self) -> Vec<Diagnostic> {
         let mut found = Diagnostics::default();
         if let Some(placement) = &self.placement {

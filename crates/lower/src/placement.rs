@@ -14,7 +14,8 @@ use crate::{
 pub enum Placement {
     /// On a wafer: node k runs on PE k of a grid, and every stream has a route.
     Grid(GridPlacement),
-    /// On a network: node k of the schedule runs on node `nodes[k]` of a plane, a rank on an accelerator, any other on a switch.
+    /// On a network: node k of the schedule runs on node `nodes[k]` of a plane, a rank on an accelerator, any other on
+    /// a switch.
     Nodes(Vec<u32>),
     /// On switches that reduce: every node has a core or switch, and every stream a virtual channel.
     Switches(SwitchPlacement),

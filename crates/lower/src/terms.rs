@@ -39,8 +39,8 @@ pub struct Phase {
     pub name: String,
     pub terms: Terms,
     pub sharper: Option<Sharper>,
-    /// Cycles of the slowest way if every PE takes its children one after the other, where the algorithm states them. The
-    /// model `links` takes them for its own.
+    /// Cycles of the slowest way if every PE takes its children one after the other, where the algorithm states them.
+    /// The model `links` takes them for its own.
     pub in_turn: Option<f64>,
     /// What the algorithm chose for itself, in a few words.
     pub note: Option<String>,

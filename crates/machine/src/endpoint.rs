@@ -1,8 +1,8 @@
 //! Endpoints: ranks that reach each other by messages, at costs that no network between them changes.
 //!
-//! Sources: Hockney, 1994 (alpha, beta); "Recursive multiplying" (Int. J. HPC Appl., 2014 ff.), section 3, for the postal and
-//! the pipelining postal model; Culler et al., 1993 (LogP); Alexandrov et al., 1995 (LogGP); Hoefler et al., 2006
-//! (LogfP); Hoefler, Schneider, Lumsdaine, 2010 (LogGOPS).
+//! Sources: Hockney, 1994 (alpha, beta); "Recursive multiplying" (Int. J. HPC Appl., 2014 ff.), section 3, for the
+//! postal and the pipelining postal model; Culler et al., 1993 (LogP); Alexandrov et al., 1995 (LogGP); Hoefler et al.,
+//! 2006 (LogfP); Hoefler, Schneider, Lumsdaine, 2010 (LogGOPS).
 
 use serde::{Deserialize, Serialize};
 

@@ -236,8 +236,8 @@ impl Constants {
         self.ops.binary_search_by_key(&handle, |row| row.0).ok().map(|row| self.ops[row].1)
     }
 
-    /// An operator that the program made. Predefined ones of the standard ABI are numbers below 1024, and MPICH's have the
-    /// kind "built in" in their two highest bits.
+    /// An operator that the program made. Predefined ones of the standard ABI are numbers below 1024, and MPICH's have
+    /// the kind "built in" in their two highest bits.
     pub fn is_users(&self, op: usize) -> bool {
         match self.abi {
             Abi::Mpich => !matches!(op >> 30, 0 | 1),

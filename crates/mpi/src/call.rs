@@ -28,8 +28,8 @@ impl Reduction {
     }
 }
 
-/// A call over memory without gaps. `input` and `output` do not overlap, unless the call is in place; either may be dangling
-/// where this rank has none.
+/// A call over memory without gaps. `input` and `output` do not overlap, unless the call is in place; either may be
+/// dangling where this rank has none.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
     pub kind: Kind,

@@ -17,8 +17,8 @@ impl Library {
         Ok(all)
     }
 
-    /// The ranks that the ranks `0..ranks` of `comm` have in `other`; negative where one is not in it. No rank waits for
-    /// another.
+    /// The ranks that the ranks `0..ranks` of `comm` have in `other`; negative where one is not in it. No rank waits
+    /// for another.
     pub fn ranks_in(&self, comm: Comm, ranks: u32, other: Comm) -> Outcome<Vec<c_int>> {
         let group = |comm: Comm| {
             let mut group = 0usize;

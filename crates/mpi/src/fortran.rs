@@ -1,7 +1,7 @@
 //! Arguments of Open MPI's Fortran bindings: integers for handles, and addresses for `MPI_IN_PLACE` and `MPI_BOTTOM`.
 //!
-//! The bindings call the `PMPI_` functions of C, so a library that stands before the `MPI_` ones does not see calls from
-//! Fortran. MPICH's bindings call the `MPI_` functions, and need nothing of this.
+//! The bindings call the `PMPI_` functions of C, so a library that stands before the `MPI_` ones does not see calls
+//! from Fortran. MPICH's bindings call the `MPI_` functions, and need nothing of this.
 //! Source: `ompi/mpi/fortran/mpif-h` and `ompi/mpi/fortran/base/constants.h` of Open MPI 4.1 and 5.0.
 
 use std::{
@@ -37,8 +37,8 @@ impl Library {
         }
         let handle = |name| {
             let found: *mut c_void = self.find_function(name)?;
-            // SAFETY: the symbol is the function of MPI of that name, whose signature the type states; Open MPI's handles
-            // are addresses.
+            // SAFETY: the symbol is the function of MPI of that name, whose signature the type states; Open MPI's
+            // handles are addresses.
             Some(unsafe { transmute::<*mut c_void, FromFortran>(found) })
         };
         let request = self.find_function(c"PMPI_Request_c2f")?;

@@ -1,8 +1,8 @@
 //! The private communicator of a process, over which the planned calls of all the program's communicators run.
 //!
 //! All ranks of `MPI_COMM_WORLD` make it together, and compare their plans on it, once. A communicator of the program
-//! then joins by one `MPI_Allgather` on it, as part of its first call that a plan may serve: no communicator is made, and
-//! no rank is waited for but those of the call.
+//! then joins by one `MPI_Allgather` on it, as part of its first call that a plan may serve: no communicator is made,
+//! and no rank is waited for but those of the call.
 
 use std::{
     collections::BTreeMap,
@@ -73,8 +73,8 @@ pub struct Home {
 }
 
 impl Home {
-    /// Compares the plans of all ranks of `world`, and what else they go by (`terms`), which they all call together, whether
-    /// they have a plan or not. `wants` are two bits, of which [`Home::wanted`] has those of all ranks.
+    /// Compares the plans of all ranks of `world`, and what else they go by (`terms`), which they all call together,
+    /// whether they have a plan or not. `wants` are two bits, of which [`Home::wanted`] has those of all ranks.
     ///
     /// # Errors
     /// Those of the library.
@@ -190,8 +190,9 @@ impl Home {
         Some(Watch::new(Arc::clone(notes), at.into(), serial, of))
     }
 
-    /// Runs the calls of one persistent collective by the rows of `planned`, with tags of their own: they may run beside all
-    /// others, and begin in any order. All ranks of the communicator call this together. None: no tags are left on a rank.
+    /// Runs the calls of one persistent collective by the rows of `planned`, with tags of their own: they may run
+    /// beside all others, and begin in any order. All ranks of the communicator call this together. None: no tags are
+    /// left on a rank.
     ///
     /// # Errors
     /// Those of the library.

@@ -1,8 +1,8 @@
 //! Our own sums of common types; what they lack, the MPI library sums.
 //!
-//! Left to the library are minima and maxima of floating point, so that its answer on NaN and on zeros of different sign
-//! is everyone's, and integers of 8 and 16 bits: where a sum overflows, Open MPI 5.0.11 saturates in its vector loops and
-//! wraps in what is left over of them.
+//! Left to the library are minima and maxima of floating point, so that its answer on NaN and on zeros of different
+//! sign is everyone's, and integers of 8 and 16 bits: where a sum overflows, Open MPI 5.0.11 saturates in its vector
+//! loops and wraps in what is left over of them.
 
 use crate::abi::{Element, Number, Op};
 
@@ -108,8 +108,8 @@ impl Operands {
         assert_eq!(size_of::<T>(), self.bytes, "the kernel is that of the element");
         let (left, right, to) = (self.left.cast::<T>(), self.right.cast::<T>(), self.to.cast::<T>());
         for k in 0..self.count {
-            // SAFETY: k < count, and each address holds `count` elements of so many bytes; element k is read before it is
-            // written.
+            // SAFETY: k < count, and each address holds `count` elements of so many bytes; element k is read before it
+            // is written.
             #[expect(clippy::multiple_unsafe_ops_per_block, reason = "two loads and a store of one element")]
             unsafe {
                 to.add(k).write_unaligned(f(left.add(k).read_unaligned(), right.add(k).read_unaligned()));

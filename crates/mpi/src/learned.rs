@@ -1,9 +1,9 @@
 //! Predefined datatypes whose size only the running library knows: those of Fortran, and `MPI_COUNT`.
 //!
 //! An INTEGER or a REAL has as many bytes as the options of the compiler say with which the library was built, and a
-//! library built without Fortran may refuse them. So each is tried once, when MPI runs: the library states its size, and
-//! adds one element of it. `MPI_OFFSET` is left to the library: Open MPI 5.0.11 compares its elements as if they had no sign.
-//! Source of the handles: `mpi.h` of MPICH 5.0.2 and Open MPI 5, `mpi_abi.h` (MPI 5.0, chapter 20).
+//! library built without Fortran may refuse them. So each is tried once, when MPI runs: the library states its size,
+//! and adds one element of it. `MPI_OFFSET` is left to the library: Open MPI 5.0.11 compares its elements as if they
+//! had no sign. Source of the handles: `mpi.h` of MPICH 5.0.2 and Open MPI 5, `mpi_abi.h` (MPI 5.0, chapter 20).
 
 use crate::{
     abi::{Abi, Element, Number, Op},

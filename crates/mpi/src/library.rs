@@ -26,7 +26,8 @@ pub struct Failed(pub c_int);
 impl Failed {
     /// `MPI_ERR_COUNT` of every library at hand: a number does not fit an `int`.
     pub const COUNT: Self = Self(2);
-    /// `MPI_ERR_OTHER` of Open MPI and of the standard ABI, `MPI_ERR_INTERN` of MPICH: no memory, or an earlier failure.
+    /// `MPI_ERR_OTHER` of Open MPI and of the standard ABI, `MPI_ERR_INTERN` of MPICH: no memory, or an earlier
+    /// failure.
     pub const OTHER: Self = Self(16);
 }
 
@@ -89,7 +90,8 @@ pub fn library() -> Option<&'static Library> {
 
 impl Library {
     fn find() -> Option<Self> {
-        // Handles of 32 bits are read from words of 64, and integers from slots of the stack, as these platforms have it.
+        // Handles of 32 bits are read from words of 64, and integers from slots of the stack, as these platforms have
+        // it.
         if !cfg!(all(target_os = "linux", target_pointer_width = "64", target_endian = "little")) {
             return None;
         }

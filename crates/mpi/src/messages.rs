@@ -130,9 +130,9 @@ impl Library {
     /// Begins a collective.
     ///
     /// # Safety
-    /// The memory of both sides holds what the counts and places of this rank's part say, with one row for each rank of the
-    /// communicator where the function divides the side. Until the collective is over, all of it, the counts and the places
-    /// stay, nothing changes the input, and nothing else reads or writes the result.
+    /// The memory of both sides holds what the counts and places of this rank's part say, with one row for each rank of
+    /// the communicator where the function divides the side. Until the collective is over, all of it, the counts and
+    /// the places stay, nothing changes the input, and nothing else reads or writes the result.
     pub unsafe fn begin_collective(&self, c: &Collective, from: Shares<'_>, to: Shares<'_>) -> Outcome<Begun> {
         let (f, t, op, root, comm) = (&self.functions, c.datatype, c.op, c.root, c.comm);
         let input = if from.in_place { self.constants.in_place } else { from.address as usize };

@@ -51,8 +51,8 @@ impl Parts {
         Some(parts)
     }
 
-    /// Adds the part of a box that is packed from element `start` on. None where the part is not in the box, the box not in
-    /// the array, or memory has fewer bytes.
+    /// Adds the part of a box that is packed from element `start` on. None where the part is not in the box, the box
+    /// not in the array, or memory has fewer bytes.
     pub fn add(&mut self, layout: &Layout, part: &Corners, start: usize, packed: &Corners) -> Option<()> {
         let ([low, high], [first, last]) = (part, packed);
         let inside = (0..3).all(|d| first[d] <= low[d] && high[d] <= last[d] && last[d] <= layout.shape[d]);
@@ -114,8 +114,8 @@ impl Parts {
     /// Copies the parts from an array to packed memory.
     ///
     /// # Safety
-    /// The addresses hold [`Self::array_bytes`] and [`Self::packed_bytes`] bytes, which do not overlap and which nothing else
-    /// writes meanwhile; nothing else reads the packed ones.
+    /// The addresses hold [`Self::array_bytes`] and [`Self::packed_bytes`] bytes, which do not overlap and which
+    /// nothing else writes meanwhile; nothing else reads the packed ones.
     pub unsafe fn pack(&self, array: *const u8, packed: *mut u8) {
         for row in &self.rows {
             // SAFETY: `add` counted the bytes of the row in both ends, which the caller promises.

@@ -48,8 +48,8 @@ pub struct Planned {
 }
 
 impl Planned {
-    /// A plan that all ranks are known to have, on a communicator that nothing else uses meanwhile. None: one of its programs
-    /// cannot be decoded.
+    /// A plan that all ranks are known to have, on a communicator that nothing else uses meanwhile. None: one of its
+    /// programs cannot be decoded.
     ///
     /// # Errors
     /// Those of the library.
@@ -83,14 +83,15 @@ impl Planned {
         beside
     }
 
-    /// Finds ranks that make one call with different lengths, which [`Planned::note`] then needs to be told of every call.
+    /// Finds ranks that make one call with different lengths, which [`Planned::note`] then needs to be told of every
+    /// call.
     pub fn watched(mut self, watch: Option<Watch>) -> Self {
         self.watch = watch;
         self
     }
 
-    /// Notes that this rank makes a collective call on the communicator, whoever serves it; all its ranks make the same.
-    /// Returns the number of the call, for [`Planned::wait_for`].
+    /// Notes that this rank makes a collective call on the communicator, whoever serves it; all its ranks make the
+    /// same. Returns the number of the call, for [`Planned::wait_for`].
     #[inline]
     pub fn note(&mut self, call: Option<&Call>) -> u64 {
         self.watch.as_mut().map_or(0, |watch| watch.note(call))

@@ -145,7 +145,8 @@ impl Transport for Port<'_> {
         let (f, mut status) = (&self.library.functions, Status::EMPTY);
         // SAFETY: the request is one of this run's that has not ended.
         if unsafe { (f.Cancel)(&raw mut request.handle) } == 0 {
-            // SAFETY: a receive that is cancelled, or whose message is already coming, ends; there is room for a status.
+            // SAFETY: a receive that is cancelled, or whose message is already coming, ends; there is room for a
+            // status.
             unsafe { (f.Wait)(&raw mut request.handle, &raw mut status) };
         }
     }
@@ -170,8 +171,8 @@ impl Transport for Port<'_> {
         let count = to.len;
         let bytes = count * self.call.element_bytes;
         let known = reduction.element.zip(reduction.op).is_some_and(|(element, op)| {
-            // SAFETY: all three lie in the call's memory, with `count` elements each; a schedule's instruction reads and
-            // writes an element at one place only.
+            // SAFETY: all three lie in the call's memory, with `count` elements each; a schedule's instruction reads
+            // and writes an element at one place only.
             unsafe { kernels::combine(element, op, left, right, target, count) }
         });
         if known {

@@ -2,9 +2,10 @@
 //!
 //! MPI requires that a non-blocking collective ends although its program waits for something else, such as a message of
 //! a rank that waits for this collective. So a planned one must go on inside the library's own waits. Open MPI calls
-//! functions that were registered with `opal_progress_register` (`opal/runtime/opal_progress.h`), as its own non-blocking
-//! collectives are; MPICH those of `MPIX_Async_start`, from which progress must not be made again, so that messages are
-//! asked for by `MPIX_Request_is_complete`. Libraries without such functions make all non-blocking calls themselves.
+//! functions that were registered with `opal_progress_register` (`opal/runtime/opal_progress.h`), as its own
+//! non-blocking collectives are; MPICH those of `MPIX_Async_start`, from which progress must not be made again, so that
+//! messages are asked for by `MPIX_Request_is_complete`. Libraries without such functions make all non-blocking calls
+//! themselves.
 
 use std::{
     ffi::{c_int, c_void},
@@ -22,8 +23,8 @@ use crate::{
     symbols::Scope,
 };
 
-/// Does what can be done without waiting, and returns whether something is left to do. It is called from anywhere inside
-/// the library, also while it runs, and by several threads.
+/// Does what can be done without waiting, and returns whether something is left to do. It is called from anywhere
+/// inside the library, also while it runs, and by several threads.
 pub type Work = fn() -> bool;
 
 static WORK: OnceLock<Work> = OnceLock::new();
@@ -102,7 +103,8 @@ impl Library {
         }
     }
 
-    /// Has the library call `work`, at least until that returns that nothing is left to do. It is the same at each call.
+    /// Has the library call `work`, at least until that returns that nothing is left to do. It is the same at each
+    /// call.
     ///
     /// # Errors
     /// Those of the library.

@@ -1,8 +1,9 @@
 //! Requests for planned calls that the program does not wait for at once.
 //!
-//! The library completes, tests, waits for and frees them like any other, in C and in Fortran. A call that is begun once has a
-//! request of the program's own kind (`MPI_Grequest_start`). MPI has none of those that can be started again: a persistent
-//! collective has the persistent receive of a message that this process sends to itself when a call is complete.
+//! The library completes, tests, waits for and frees them like any other, in C and in Fortran. A call that is begun
+//! once has a request of the program's own kind (`MPI_Grequest_start`). MPI has none of those that can be started
+//! again: a persistent collective has the persistent receive of a message that this process sends to itself when a call
+//! is complete.
 
 use std::{
     ffi::{c_int, c_void},
@@ -36,7 +37,8 @@ impl GeneralRequest {
 extern "C" fn query(code: *mut c_void, status: *mut c_void) -> c_int {
     let Some(library) = library() else { return 0 };
     let f = &library.functions;
-    // SAFETY: MPI gives the status of this request, and the state that it was started with, which `free` has not freed yet.
+    // SAFETY: MPI gives the status of this request, and the state that it was started with, which `free` has not freed
+    // yet.
     let code = unsafe { &*code.cast::<AtomicI32>() }.load(Ordering::Acquire);
     // SAFETY: as above.
     unsafe { (f.Status_set_elements)(status, library.constants.byte, 0) };
@@ -86,7 +88,8 @@ impl PersistentRequest {
 }
 
 impl Library {
-    /// A request that [`Library::start_again`] starts, and [`Library::complete_again`] completes. Errors on `comm` are codes.
+    /// A request that [`Library::start_again`] starts, and [`Library::complete_again`] completes. Errors on `comm` are
+    /// codes.
     ///
     /// # Errors
     /// Those of the library.
@@ -94,7 +97,8 @@ impl Library {
         let (rank, tag, byte) = (int(self.rank(comm)?)?, lease.first(), Box::into_raw(Box::new(0u8)));
         let mut handle = 0usize;
         let init = self.functions.Recv_init;
-        // SAFETY: the byte stays until the request is freed; one handle is written, of 32 or 64 bits; the word was 0 before.
+        // SAFETY: the byte stays until the request is freed; one handle is written, of 32 or 64 bits; the word was 0
+        // before.
         check(unsafe { init(byte as usize, 1, self.constants.byte, rank, tag, comm, &raw mut handle) })?;
         Ok(PersistentRequest { handle, comm, rank, tag, byte, _lease: lease })
     }
@@ -169,8 +173,8 @@ impl Library {
         let code = Box::into_raw(Box::new(AtomicI32::new(0)));
         let mut handle = 0usize;
         let start = self.functions.Grequest_start;
-        // SAFETY: three functions of the signatures that MPI calls, their state, and one handle that is written, of 32 or 64
-        // bits; the word was 0 before.
+        // SAFETY: three functions of the signatures that MPI calls, their state, and one handle that is written, of 32
+        // or 64 bits; the word was 0 before.
         let started = check(unsafe { start(query, free, cancel, code.cast(), &raw mut handle) });
         if let Err(failed) = started {
             free(code.cast());

@@ -1,9 +1,10 @@
 //! Where the messages of a communicator's planned calls go.
 //!
-//! Every process has one private communicator, over which the planned calls of all the program's communicators run. Each
-//! process gives every communicator of the program a range of tags that none of its others has, and tells the ranges to
-//! the other ranks: a message for rank `r` carries a tag of the range that `r` chose. So messages of two communicators
-//! never meet, whatever the order of their calls and whichever threads make them, and no communicator is made for them.
+//! Every process has one private communicator, over which the planned calls of all the program's communicators run.
+//! Each process gives every communicator of the program a range of tags that none of its others has, and tells the
+//! ranges to the other ranks: a message for rank `r` carries a tag of the range that `r` chose. So messages of two
+//! communicators never meet, whatever the order of their calls and whichever threads make them, and no communicator is
+//! made for them.
 
 use std::{
     ffi::c_int,

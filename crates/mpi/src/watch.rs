@@ -1,11 +1,11 @@
 //! Finds ranks that make one call with different lengths, where they would wait for each other for ever.
 //!
 //! Rows of a plan name different schedules for different lengths. A rank that gives another length than the others then
-//! runs another schedule, or the library's algorithm, and the messages that the others wait for are never sent. So every
-//! rank notes its latest calls in memory that the ranks of its node share: the communicator, the number of the call on
-//! it, and its length. A rank that has waited for [`PATIENCE`] reads the notes of the others. A note of the same call with
-//! another length is a proof of the error, however slow a rank is; without one, the rank goes on waiting. Noting takes no
-//! call of MPI and waits for nobody. Ranks of other nodes cannot be read.
+//! runs another schedule, or the library's algorithm, and the messages that the others wait for are never sent. So
+//! every rank notes its latest calls in memory that the ranks of its node share: the communicator, the number of the
+//! call on it, and its length. A rank that has waited for [`PATIENCE`] reads the notes of the others. A note of the
+//! same call with another length is a proof of the error, however slow a rank is; without one, the rank goes on
+//! waiting. Noting takes no call of MPI and waits for nobody. Ranks of other nodes cannot be read.
 
 use std::{
     ffi::c_int,
@@ -108,7 +108,8 @@ impl Notes {
 
     fn word(&self, rank: usize, word: usize) -> Option<&AtomicU64> {
         let at = self.ranks.get(rank).filter(|first| !first.is_null())?.wrapping_add(word);
-        // SAFETY: so many words were mapped from the first address on, aligned for them; they stay until the process ends.
+        // SAFETY: so many words were mapped from the first address on, aligned for them; they stay until the process
+        // ends.
         Some(unsafe { &*at })
     }
 
@@ -168,8 +169,8 @@ impl Watch {
         Self { notes, peers, first, serial, of, calls: 0, current: 0, waiting: Waiting::default() }
     }
 
-    /// Counts a collective call, of which every rank makes the same number, and notes its length, if it is known. Returns
-    /// its number.
+    /// Counts a collective call, of which every rank makes the same number, and notes its length, if it is known.
+    /// Returns its number.
     #[inline]
     pub fn note(&mut self, call: Option<&Call>) -> u64 {
         self.calls += 1;

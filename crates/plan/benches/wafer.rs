@@ -1,5 +1,5 @@
-//! Speed of planning and proving on a wafer, and of proving among ranks: median seconds. `make bench` runs it; `cargo bench -p
-//! unisono-plan -- sweep` runs the cases whose name contains a word.
+//! Speed of planning and proving on a wafer, and of proving among ranks: median seconds. `make bench` runs it; `cargo
+//! bench -p unisono-plan -- sweep` runs the cases whose name contains a word.
 #![allow(clippy::print_stdout, reason = "a bench prints")]
 
 use std::{

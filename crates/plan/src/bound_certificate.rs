@@ -133,8 +133,8 @@ impl BoundCertificate {
         Ok(found)
     }
 
-    /// Computes the bound from the prices and the links of a machine, without cuts, forests or linear programs. The ranks must be those
-    /// of the part, unless it is the whole machine, which names none.
+    /// Computes the bound from the prices and the links of a machine, without cuts, forests or linear programs. The
+    /// ranks must be those of the part, unless it is the whole machine, which names none.
     ///
     /// # Errors
     /// The machine has no links, the problem does not fit it, or the work is over a limit.

@@ -44,8 +44,8 @@ pub struct Timed {
 }
 
 /// Bytes and steps of an instruction while a schedule is built, with the streams that it writes: 43 bytes where the
-/// instructions are made by node and lane, and up to 77 where they are sorted. Its proof takes no more unless contents are
-/// many, which the proof counts itself.
+/// instructions are made by node and lane, and up to 77 where they are sorted. Its proof takes no more unless contents
+/// are many, which the proof counts itself.
 const INSTRUCTION_BYTES: u128 = 80;
 const INSTRUCTION_STEPS: u128 = 200;
 
@@ -112,8 +112,9 @@ pub(crate) enum Ranked {
     Best,
 }
 
-/// Times every candidate of a problem, best first, and after them those that no simulator runs. Leaves out candidates that do not support the case, are too large to build,
-/// are over a limit, or take long to time. Cheap candidates are timed first, so that a limit leaves out as few as possible.
+/// Times every candidate of a problem, best first, and after them those that no simulator runs. Leaves out candidates
+/// that do not support the case, are too large to build, are over a limit, or take long to time. Cheap candidates are
+/// timed first, so that a limit leaves out as few as possible.
 ///
 /// # Errors
 /// No candidate; any other error of one of them.
@@ -187,8 +188,8 @@ struct Dropped {
     least: f64,
 }
 
-/// Times the best candidate by a finer model of the target, until no finer time of the best one is wanted. A time that is too
-/// short puts a candidate first, so the best one is the one whose time is most likely wrong.
+/// Times the best candidate by a finer model of the target, until no finer time of the best one is wanted. A time that
+/// is too short puts a candidate first, so the best one is the one whose time is most likely wrong.
 ///
 /// # Errors
 /// As [`crate::Target::refined`].
@@ -205,7 +206,8 @@ fn refine(problem: &Problem, timed: &mut Vec<(usize, Timed)>, dropped: &mut Vec<
         let Some((_, best)) = timed.iter_mut().min_by(|a, b| order(a, b)) else { return Ok(()) };
         let (time, source) = match target.refined(c, best, &mut left) {
             Ok(Some(finer)) => finer,
-            // Closed forms also time schedules that are too large to be built, and timetables what no simulator's clock holds.
+            // Closed forms also time schedules that are too large to be built, and timetables what no simulator's clock
+            // holds.
             Ok(None) | Err(PlanError::OverLimit(_) | PlanError::Algorithm(_) | PlanError::NotTimed { .. }) => {
                 return Ok(());
             }

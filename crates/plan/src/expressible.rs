@@ -9,8 +9,8 @@ use unisono_schedule::verify::Method;
 
 use crate::{PlanError, Problem, TimeSource, Timed};
 
-/// Instructions of all schedules that are built to find out whether the target can express them, once one is found that it
-/// can; other candidates stay unmarked.
+/// Instructions of all schedules that are built to find out whether the target can express them, once one is found that
+/// it can; other candidates stay unmarked.
 const MOST_INSTRUCTIONS: usize = 1 << 20;
 
 /// Steps of all simulations of a plan.
@@ -89,10 +89,10 @@ pub(crate) fn mark(
     Ok(first.into_iter().unzip())
 }
 
-/// Simulates candidates in the order of their predictions, and sorts the simulated ones first, until the next prediction is
-/// no better than the best simulated time. Predictions of the forms that targets have are up to a fifth too fast, unequally
-/// for unlike algorithms, so the best prediction alone may be another candidate than the best one. Ends without that
-/// answer where the target has no simulation or the next one would take too long.
+/// Simulates candidates in the order of their predictions, and sorts the simulated ones first, until the next
+/// prediction is no better than the best simulated time. Predictions of the forms that targets have are up to a fifth
+/// too fast, unequally for unlike algorithms, so the best prediction alone may be another candidate than the best one.
+/// Ends without that answer where the target has no simulation or the next one would take too long.
 fn simulate_nearest(
     problem: &Problem,
     emitter: &dyn Emitter,

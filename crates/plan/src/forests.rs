@@ -39,15 +39,16 @@ pub struct ForestTrees {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct ChunkTree {
     pub chunks: u32,
-    /// The nodes that each message passes, from one rank to another. No message comes before the one that reaches its start.
+    /// The nodes that each message passes, from one rank to another. No message comes before the one that reaches its
+    /// start.
     pub messages: Vec<Vec<u32>>,
 }
 
 /// Times of forests by their depth.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Front {
-    /// The time at unlimited depth, where chunks may be of any size and links have no latency. `None` where all ranks see the
-    /// same network: no forest there needs more than the least depth.
+    /// The time at unlimited depth, where chunks may be of any size and links have no latency. `None` where all ranks
+    /// see the same network: no forest there needs more than the least depth.
     pub fluid_seconds: Option<f64>,
     pub points: Vec<FrontPoint>,
 }
@@ -116,8 +117,8 @@ impl Plan {
         Ok(ForestTrees { root, depth, chunks, places, links: links.collect(), trees })
     }
 
-    /// The time of forests over their depth, from the least depth to that at which more would not help, whatever the best
-    /// candidate is.
+    /// The time of forests over their depth, from the least depth to that at which more would not help, whatever the
+    /// best candidate is.
     ///
     /// # Errors
     /// The machine is no network, the collective has no forests, or they are not found.

@@ -35,8 +35,8 @@ pub fn plan(problem: Problem, algorithm: Option<&str>, params: &Params) -> Resul
     planned(problem, algorithm, params, None, Ranked::All)
 }
 
-/// As [`plan`], where only the best candidate is wanted: others are timed no longer than it takes to find that they are slower,
-/// and such candidates are not listed.
+/// As [`plan`], where only the best candidate is wanted: others are timed no longer than it takes to find that they are
+/// slower, and such candidates are not listed.
 ///
 /// # Errors
 /// As [`plan`].
@@ -108,8 +108,8 @@ impl Plan {
             built.schedule.set_origin(&format!("{} {}", self.best().algorithm.name(), self.best().params));
             Ok(built)
         };
-        // The limit on steps counts the build separately from the timing: `time_and_spare` times a candidate only if the limit
-        // admits its steps twice, once for the timing and once for the build.
+        // The limit on steps counts the build separately from the timing: `time_and_spare` times a candidate only if
+        // the limit admits its steps twice, once for the timing and once for the build.
         self.built.get_or_init(|| counted(build)).as_ref().map_err(Clone::clone)
     }
 

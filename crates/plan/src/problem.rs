@@ -80,8 +80,8 @@ impl Problem {
         Self::on(Arc::from(opened?), asked)
     }
 
-    /// The same on a part that is open already, which keeps what it computed for earlier collectives. The machine and the part
-    /// of `asked` are not read.
+    /// The same on a part that is open already, which keeps what it computed for earlier collectives. The machine and
+    /// the part of `asked` are not read.
     ///
     /// # Errors
     /// A root outside the part, counts that do not fit.

@@ -1,8 +1,9 @@
 //! The time of a program's communication on a machine. Each distinct operation is priced once.
 //!
-//! Operations follow each other in the order of issue: none overlaps another operation or a kernel. A collective takes the
-//! time that [`plan_best`] predicts for its best algorithm. The messages of one read are one schedule, which is timed and simulated
-//! as such; ranks prove and execute the same one (`unisono_discover::DirectSchedule`). Parts of unlike lengths of a collective are priced as equal parts of the largest length.
+//! Operations follow each other in the order of issue: none overlaps another operation or a kernel. A collective takes
+//! the time that [`plan_best`] predicts for its best algorithm. The messages of one read are one schedule, which is
+//! timed and simulated as such; ranks prove and execute the same one (`unisono_discover::DirectSchedule`). Parts of
+//! unlike lengths of a collective are priced as equal parts of the largest length.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -33,13 +34,14 @@ pub struct MovedData {
     pub element_bytes: u64,
     /// The ranks of the program.
     pub nodes: u32,
-    /// Set where only messages reduce the buffer, as no library combines its elements: the bytes that go with each element.
+    /// Set where only messages reduce the buffer, as no library combines its elements: the bytes that go with each
+    /// element.
     pub reduced_with: Option<u64>,
 }
 
 impl MovedData {
-    /// Lists the operations that a discovery has found so far. `reduced` lists the buffers that only messages reduce, with the
-    /// bytes that go with each element.
+    /// Lists the operations that a discovery has found so far. `reduced` lists the buffers that only messages reduce,
+    /// with the bytes that go with each element.
     pub fn all(discovery: &Discovery, reduced: &HashMap<u32, u64>) -> Vec<Self> {
         let buffers: Vec<_> = discovery.buffers().collect();
         let named = |moved: Moved| {
@@ -82,14 +84,15 @@ impl MovedData {
         self.element_bytes + if self.reduces() { self.reduced_with.unwrap_or(0) } else { 0 }
     }
 
-    /// The messages that serve the operation; none where a plan or a library does. `by_messages`: messages serve reductions.
+    /// The messages that serve the operation; none where a plan or a library does. `by_messages`: messages serve
+    /// reductions.
     fn direct(&self, by_messages: bool) -> Option<Direct> {
         let summed = self.reduces() && (by_messages || self.reduced_with.is_some());
         if self.moved.what.by_messages || summed { self.moved.what.direct() } else { None }
     }
 
-    /// Builds the schedule of its messages among all nodes, with the contents of each output. It is the schedule that ranks
-    /// prove and execute.
+    /// Builds the schedule of its messages among all nodes, with the contents of each output. It is the schedule that
+    /// ranks prove and execute.
     ///
     /// # Errors
     /// The operation is a collective that combines nothing, or the schedule is too large.
@@ -222,8 +225,8 @@ impl Pricing {
         Ok(Self { machine, part, asked, simulates, target, known: HashMap::new() })
     }
 
-    /// Prices all operations of a program. `by_messages`: reductions too are messages between pairs, as where no collective is
-    /// looked for.
+    /// Prices all operations of a program. `by_messages`: reductions too are messages between pairs, as where no
+    /// collective is looked for.
     ///
     /// # Errors
     /// An operation that is too large, or whose simulation does not end well.

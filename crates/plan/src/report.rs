@@ -1,5 +1,5 @@
-//! The report of a plan, with the keys of the command line's JSON: the same on every kind of machine. A value that a kind of
-//! machine does not have is null.
+//! The report of a plan, with the keys of the command line's JSON: the same on every kind of machine. A value that a
+//! kind of machine does not have is null.
 
 use std::collections::BTreeMap;
 
@@ -168,8 +168,8 @@ pub(crate) fn bound_report((bound, time): (&'static dyn Bound, Time)) -> BoundRe
     }
 }
 
-/// Predicts the time of a schedule of any origin where it is placed, by a model of its machine. A planned schedule gets the
-/// time of its plan.
+/// Predicts the time of a schedule of any origin where it is placed, by a model of its machine. A planned schedule gets
+/// the time of its plan.
 ///
 /// # Errors
 /// The file has no machine, the schedule or its placement is wrong, or the machine has no model of schedules.

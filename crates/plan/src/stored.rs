@@ -1,9 +1,9 @@
 //! The best candidate of a plan in the form that an MPI program runs: a proven schedule over blocks.
 //!
-//! The algorithm is built for several counts: the one asked for, and slightly larger ones that it can divide into pieces of
-//! equal length. In each schedule, elements are grouped into the largest blocks for which every length and offset is a whole
-//! number of blocks. The schedule with the fewest blocks is stored. A ring of P ranks thus has P blocks, recursive doubling
-//! one, a pipeline as many as it has segments; each serves every count.
+//! The algorithm is built for several counts: the one asked for, and slightly larger ones that it can divide into
+//! pieces of equal length. In each schedule, elements are grouped into the largest blocks for which every length and
+//! offset is a whole number of blocks. The schedule with the fewest blocks is stored. A ring of P ranks thus has P
+//! blocks, recursive doubling one, a pipeline as many as it has segments; each serves every count.
 
 use unisono_algorithms::Case;
 use unisono_base::narrow;
@@ -66,9 +66,9 @@ pub(crate) fn proved(schedule: Schedule) -> Result<Verified<'static>, PlanError>
     })
 }
 
-/// Returns the count asked for, and the next larger multiples of the numbers of pieces, and of the lengths of pieces, into
-/// which algorithms divide vectors. Counts are at most about a quarter larger, so that algorithms with thresholds behave as
-/// they do for the count asked for.
+/// Returns the count asked for, and the next larger multiples of the numbers of pieces, and of the lengths of pieces,
+/// into which algorithms divide vectors. Counts are at most about a quarter larger, so that algorithms with thresholds
+/// behave as they do for the count asked for.
 fn counts(c: &Collective, segment: Option<&str>) -> Vec<u32> {
     let ranks = u64::from(c.ranks);
     let asked = u64::from(c.elements.max(1));

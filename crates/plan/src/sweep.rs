@@ -29,8 +29,8 @@ pub struct Point {
     pub seconds_by_algorithm: BTreeMap<String, f64>,
 }
 
-/// Times every algorithm of `names` (by default those that the machine sweeps) at its best parameters, and the baseline. Leaves
-/// out algorithms that do not support the case.
+/// Times every algorithm of `names` (by default those that the machine sweeps) at its best parameters, and the
+/// baseline. Leaves out algorithms that do not support the case.
 ///
 /// # Errors
 /// Unknown names, or no name that supports the case.

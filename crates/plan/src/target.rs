@@ -95,8 +95,8 @@ pub trait Target: Send + Sync {
         Ok(())
     }
 
-    /// A finer time of the best candidate, and where it comes from; takes its steps from those that are left. `None` where the target
-    /// has no finer model, that model agrees with the time, or the steps that are left do not suffice.
+    /// A finer time of the best candidate, and where it comes from; takes its steps from those that are left. `None`
+    /// where the target has no finer model, that model agrees with the time, or the steps that are left do not suffice.
     ///
     /// # Errors
     /// The schedule cannot be built or run.
@@ -109,13 +109,15 @@ pub trait Target: Send + Sync {
         Ok(None)
     }
 
-    /// Returns whether the model simulates, and did not simulate this candidate. Such candidates are ranked after the others.
+    /// Returns whether the model simulates, and did not simulate this candidate. Such candidates are ranked after the
+    /// others.
     fn is_estimated(&self, _timed: &Timed) -> bool {
         false
     }
 
-    /// Simulates the schedule that `file` builds, which is predicted to take `predicted`, and takes the steps from those that are
-    /// left. `None` where these do not suffice, and where plans for a format of emitted code are not simulated.
+    /// Simulates the schedule that `file` builds, which is predicted to take `predicted`, and takes the steps from
+    /// those that are left. `None` where these do not suffice, and where plans for a format of emitted code are not
+    /// simulated.
     ///
     /// # Errors
     /// The schedule cannot be built, or its run cannot finish.
@@ -175,8 +177,8 @@ pub trait Target: Send + Sync {
         )))
     }
 
-    /// Returns the part that some ranks of this part make, ascending, and whether these ranks are at their own places in it.
-    /// Ranks that cannot be named apart are taken to be the first ones.
+    /// Returns the part that some ranks of this part make, ascending, and whether these ranks are at their own places
+    /// in it. Ranks that cannot be named apart are taken to be the first ones.
     fn among(&self, ranks: &[u32]) -> (Part, bool) {
         (Part::Shape(Shape::line(narrow(ranks.len()))), is_first(ranks))
     }

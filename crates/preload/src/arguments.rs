@@ -105,8 +105,8 @@ impl Arguments {
         }))
     }
 
-    /// The largest count of a rank, and whether all ranks give as many bytes, which all see alike. None: they give so unlike
-    /// numbers that room for the largest from each is too much.
+    /// The largest count of a rank, and whether all ranks give as many bytes, which all see alike. None: they give so
+    /// unlike numbers that room for the largest from each is too much.
     fn count_of_all(&self, library: &Library, vector: Vector, ranks: u32) -> Outcome<Option<(i64, bool)>> {
         let datatype = library.constants.handle(self.recv_type);
         if vector.counts.is_null() || datatype == library.constants.type_null {

@@ -233,8 +233,8 @@ impl Queue {
                 self.planned.poll(library)
             } else {
                 self.planned.wait_for(first.number);
-                // SAFETY: `prepare` gave the call memory of the sizes that the program states, which the program keeps until
-                // its request is complete; our own is kept in the queue, and for ever after a failure.
+                // SAFETY: `prepare` gave the call memory of the sizes that the program states, which the program keeps
+                // until its request is complete; our own is kept in the queue, and for ever after a failure.
                 unsafe { self.planned.start(library, first.call, first.entry) }
             };
             let ended = match over {

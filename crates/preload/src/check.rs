@@ -1,10 +1,10 @@
 //! `UNISONO_CHECK=1`: the planned collective and the library's on the same data, compared element by element.
 //!
 //! Bits must agree where data only moves, for integers, minima, maxima and bit and logical operators. Sums of `f32` and
-//! `f64` round in the order of their tree: two trees differ by at most 2 P eps sum|x| (Higham, Accuracy and Stability of
-//! Numerical Algorithms, section 4.2: each is within (P - 1) eps sum|x| of the exact sum, to first order); products
-//! likewise by 2 P eps |x|. Where the library adds in the order of the plan, their bits must agree too ([`probe`]). Where the schedule is repeatable, all ranks must have the same bits. The program gets the
-//! library's result.
+//! `f64` round in the order of their tree: two trees differ by at most 2 P eps sum|x| (Higham, Accuracy and Stability
+//! of Numerical Algorithms, section 4.2: each is within (P - 1) eps sum|x| of the exact sum, to first order); products
+//! likewise by 2 P eps |x|. Where the library adds in the order of the plan, their bits must agree too ([`probe`]).
+//! Where the schedule is repeatable, all ranks must have the same bits. The program gets the library's result.
 
 use std::{
     ffi::c_int,

@@ -1,4 +1,5 @@
-//! What is known of each communicator. The first collective on one that a plan may serve makes it ready ([`Home::join`]).
+//! What is known of each communicator. The first collective on one that a plan may serve makes it ready
+//! ([`Home::join`]).
 
 use std::{
     ffi::{c_int, c_void},
@@ -43,7 +44,8 @@ impl Known {
         self.serve().is_some_and(|served| served.planned.is_running())
     }
 
-    /// None where the communicator is unplanned, or where a call on it is under way: then this one was made from inside.
+    /// None where the communicator is unplanned, or where a call on it is under way: then this one was made from
+    /// inside.
     pub fn serve(&self) -> Option<MutexGuard<'_, Served>> {
         match self.planned.as_ref()?.try_lock() {
             Ok(served) => Some(served),

@@ -96,8 +96,8 @@ pub extern "C" fn MPI_Barrier_init(comm: usize, info: usize, request: usize) -> 
     prepare(Arguments::new(Kind::Barrier, comm), request, Place::MPI_Barrier_init, pass)
 }
 
-/// Serves the communicators within `comm` from now on; all its ranks call this. For programs that load this library after
-/// MPI was initialised. Returns whether all of them have the same plan.
+/// Serves the communicators within `comm` from now on; all its ranks call this. For programs that load this library
+/// after MPI was initialised. Returns whether all of them have the same plan.
 #[unsafe(no_mangle)]
 pub extern "C" fn unisono_settle(comm: usize) -> c_int {
     let settle = || {
@@ -113,8 +113,8 @@ pub extern "C" fn unisono_served() -> u64 {
     SERVED.load(Ordering::Relaxed)
 }
 
-/// Calls a function of up to nine words so many times, or until it fails, and returns its code: for programs that time a
-/// collective without what their language takes between two calls.
+/// Calls a function of up to nine words so many times, or until it fails, and returns its code: for programs that time
+/// a collective without what their language takes between two calls.
 #[unsafe(no_mangle)]
 #[allow(clippy::too_many_arguments, reason = "those of MPI's collectives")]
 pub extern "C" fn unisono_repeat(
@@ -134,8 +134,8 @@ pub extern "C" fn unisono_repeat(
     if function == 0 {
         return NO_FUNCTION;
     }
-    // SAFETY: the caller gives the address of a function of MPI, and integers and handles take a register or a stack slot of
-    // their own each, of which the function reads as many as it declares.
+    // SAFETY: the caller gives the address of a function of MPI, and integers and handles take a register or a stack
+    // slot of their own each, of which the function reads as many as it declares.
     let function = unsafe { std::mem::transmute::<usize, Words>(function) };
     for _ in 0..calls {
         // SAFETY: as above; the arguments are those of a call of MPI.

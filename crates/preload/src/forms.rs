@@ -28,8 +28,8 @@ pub fn narrow(numbers: usize, comm: usize, across: bool) -> Option<Vec<c_int>> {
 }
 
 /// Exports both forms of a function. Not every library has the second; then the first serves, as programs that look
-/// functions up by name may call the second because it is here. It gets lists of numbers as lists of its own; `across` says
-/// that they count the ranks of the other group, between two.
+/// functions up by name may call the second because it is here. It gets lists of numbers as lists of its own; `across`
+/// says that they count the ranks of the other group, between two.
 macro_rules! two_forms {
     ($name:ident, $name_c:ident, ($($parameter:ident: $type:tt),*), counts($($count:ident),*),
      lists($($($list:ident),+ on $comm:ident, across $across:literal)?), $serve:expr, |$wide:ident| $arguments:expr) => {

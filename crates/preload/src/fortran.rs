@@ -1,9 +1,10 @@
 //! The Fortran names of the functions of this library: `mpif.h`, `use mpi` and `use mpi_f08`.
 //!
-//! Open MPI's bindings call the `PMPI_` functions of C, so they never come by [`crate::exports`]. Programs and the module
-//! `mpi` call `mpi_NAME_`, the name that gfortran and most compilers give a subroutine; the module `mpi_f08` calls
-//! `ompi_NAME_f`. Both are here, and call the C function of this library with the arguments that the bindings would pass to
-//! the library's. MPICH's bindings call `MPI_` functions themselves, so that its `mpi_NAME_` are called as they are.
+//! Open MPI's bindings call the `PMPI_` functions of C, so they never come by [`crate::exports`]. Programs and the
+//! module `mpi` call `mpi_NAME_`, the name that gfortran and most compilers give a subroutine; the module `mpi_f08`
+//! calls `ompi_NAME_f`. Both are here, and call the C function of this library with the arguments that the bindings
+//! would pass to the library's. MPICH's bindings call `MPI_` functions themselves, so that its `mpi_NAME_` are called
+//! as they are.
 
 use std::{ffi::c_int, sync::OnceLock};
 
@@ -44,7 +45,8 @@ fn conversions() -> Option<&'static Fortran> {
 /// An INTEGER of the program.
 #[inline]
 fn integer(at: usize) -> c_int {
-    // SAFETY: a Fortran program passes the address of an INTEGER, which has as many bytes as an `int` (`Library::fortran`).
+    // SAFETY: a Fortran program passes the address of an INTEGER, which has as many bytes as an `int`
+    // (`Library::fortran`).
     unsafe { std::ptr::with_exposed_provenance::<c_int>(at).read_unaligned() }
 }
 

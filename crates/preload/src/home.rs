@@ -33,7 +33,8 @@ pub fn settle(library: &Library, world: Comm) -> Option<&'static Home> {
     HOME.get_or_init(settle).as_ref()
 }
 
-/// The home, for a call on `comm`. A program whose `MPI_Init` did not come by here gets it with the first call on `MPI_COMM_WORLD`, if one thread at a time calls MPI: other threads might call before and after.
+/// The home, for a call on `comm`. A program whose `MPI_Init` did not come by here gets it with the first call on
+/// `MPI_COMM_WORLD`, if one thread at a time calls MPI: other threads might call before and after.
 #[inline]
 pub fn home(library: &Library, comm: Comm) -> Option<&'static Home> {
     match HOME.get() {

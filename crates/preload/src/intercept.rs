@@ -189,8 +189,8 @@ fn planned(
     }
     let start = settings().report.is_some().then(Instant::now);
     let call = prepare(library, home, &described, served.planned.rows(), &mut served.buffers, Some(entry))?;
-    // SAFETY: `prepare` gave the call memory of the sizes that the program states, which it keeps as in a call of MPI; our
-    // own is kept in `Served`, which `comms::freed` never frees after a failure.
+    // SAFETY: `prepare` gave the call memory of the sizes that the program states, which it keeps as in a call of MPI;
+    // our own is kept in `Served`, which `comms::freed` never frees after a failure.
     unsafe { served.planned.run(library, call, entry)? };
     if described.unpacks
         && let Some(output) = described.output
@@ -205,8 +205,9 @@ fn planned(
     Ok(Some(0))
 }
 
-/// Whether all ranks end a call with the same bits. An allreduce whose result may depend on the order of its sums is served
-/// only by schedules that combine in one order on all ranks, unless the plan and the environment both permit others.
+/// Whether all ranks end a call with the same bits. An allreduce whose result may depend on the order of its sums is
+/// served only by schedules that combine in one order on all ranks, unless the plan and the environment both permit
+/// others.
 pub fn rounds_alike(rows: &Rows, call: &Call, entry: usize, known: &Known) -> bool {
     static SAID: AtomicBool = AtomicBool::new(false);
     let is_exact = |r: Reduction| r.op.is_some() && r.element.is_some_and(|element| element.number.is_exact());

@@ -122,8 +122,8 @@ impl Memory {
         Self { address: first, plain: false, pieces, ..self }
     }
 
-    /// The same room for pieces of unlike lengths, which begin at their places, or one after the other, with so many bytes
-    /// from one element to the next.
+    /// The same room for pieces of unlike lengths, which begin at their places, or one after the other, with so many
+    /// bytes from one element to the next.
     pub fn of_counts(self, first: usize, (counts, number): (Numbers, usize), places: Result<Places, usize>) -> Self {
         let place = places.map_or_else(Place::Next, Place::Given);
         let pieces = Some(Pieces { place, number, plain: self.plain, counts: Some(counts), given: None });

@@ -48,8 +48,8 @@ macro_rules! call_original {
     ($original:expr, $($argument:expr),*) => {
         match $original.address() {
             Some(address) => {
-                // SAFETY: the address is that of the MPI function of this name; integers and handles of up to 64 bits each
-                // take a register or a stack slot of their own, of which the callee reads as much as it declares
+                // SAFETY: the address is that of the MPI function of this name; integers and handles of up to 64 bits
+                // each take a register or a stack slot of their own, of which the callee reads as much as it declares
                 // (`Library::find` refuses platforms where they do not).
                 let function = unsafe {
                     std::mem::transmute::<

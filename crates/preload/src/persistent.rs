@@ -1,9 +1,11 @@
-//! Collectives that a program prepares once and starts again and again (`MPI_Allreduce_init` and its like), by the plan.
+//! Collectives that a program prepares once and starts again and again (`MPI_Allreduce_init` and its like), by the
+//! plan.
 //!
-//! Making one may wait for other ranks, so it makes its communicator ready, and gives the call tags of its own: MPI permits
-//! that ranks start persistent collectives in different orders. The rest is as for calls that are begun ([`crate::begun`]):
-//! `UNISONO_NONBLOCKING` permits them, and the library carries them on. The program's request is a persistent receive of the
-//! library, which the message of this process to itself ends ([`unisono_mpi::PersistentRequest`]).
+//! Making one may wait for other ranks, so it makes its communicator ready, and gives the call tags of its own: MPI
+//! permits that ranks start persistent collectives in different orders. The rest is as for calls that are begun
+//! ([`crate::begun`]): `UNISONO_NONBLOCKING` permits them, and the library carries them on. The program's request is a
+//! persistent receive of the library, which the message of this process to itself ends
+//! ([`unisono_mpi::PersistentRequest`]).
 
 use std::{
     ffi::c_int,

@@ -1,9 +1,9 @@
 //! Whether the library adds in the order of the plan: what `UNISONO_CHECK=1` asks where sums differ within the bound.
 //!
-//! Sums of the same tree have the same bits, so a difference is then a fault, however small. Both run on made-up vectors
-//! whose sums depend on their order; where all bits agree on all ranks, the order is taken to be the same. A library may
-//! change its algorithm from one call to the next (MPICH 5.0.2 does, after four calls on one node), so it is run once
-//! more on the program's data too: a library that does not agree with itself shows nothing.
+//! Sums of the same tree have the same bits, so a difference is then a fault, however small. Both run on made-up
+//! vectors whose sums depend on their order; where all bits agree on all ranks, the order is taken to be the same. A
+//! library may change its algorithm from one call to the next (MPICH 5.0.2 does, after four calls on one node), so it
+//! is run once more on the program's data too: a library that does not agree with itself shows nothing.
 
 use unisono_collective::Kind;
 use unisono_mpi::{Call, Comm, Element, Library, Number, Op, Outcome, Reduction};

@@ -19,7 +19,8 @@ use crate::{
     settings::{NONBLOCK, Report, say, settings},
 };
 
-/// Kind (with [`BEGUN`], of a call that was only begun), power of two of its bytes, ranks, and the row of the plan plus one (0: the library's own).
+/// Kind (with [`BEGUN`], of a call that was only begun), power of two of its bytes, ranks, and the row of the plan plus
+/// one (0: the library's own).
 type Key = (usize, u32, u32, usize);
 
 static RAN: Mutex<BTreeMap<Key, (u64, u64)>> = Mutex::new(BTreeMap::new());

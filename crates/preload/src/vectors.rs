@@ -1,7 +1,7 @@
 //! Collectives with a count for every rank, which a plan serves where all ranks give about as many bytes.
 //!
-//! All ranks see the bytes of all, so they agree. Calls in which every rank knows only its own counts (`MPI_Alltoallv`) or
-//! only the root does (`MPI_Gatherv`, `MPI_Scatterv`) are the library's. A call never makes a communicator ready.
+//! All ranks see the bytes of all, so they agree. Calls in which every rank knows only its own counts (`MPI_Alltoallv`)
+//! or only the root does (`MPI_Gatherv`, `MPI_Scatterv`) are the library's. A call never makes a communicator ready.
 
 use std::ffi::c_int;
 

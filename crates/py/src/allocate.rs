@@ -67,8 +67,8 @@ fn first(sample: &Sample, boards: &Boards) -> FirstReport {
     }
 }
 
-/// Places jobs on the boards of a machine, around boards that fail. `jobs` is the text of a file with its name, or None for
-/// the sizes of the trace.
+/// Places jobs on the boards of a machine, around boards that fail. `jobs` is the text of a file with its name, or None
+/// for the sizes of the trace.
 #[pyfunction]
 #[pyo3(signature = (machine, jobs = None, heuristic = "sort", fail = 0, samples = 1000, seed = 0))]
 pub fn allocate<'py>(

@@ -329,9 +329,9 @@ impl Discovery {
     ///
     /// Regions are tuples of boxes `(min, max)`. One and the same tuple comes up again in loops.
     ///
-    /// With `prove` the messages of each read are proved first, and pushes and receipts are what the proved schedule has this
-    /// rank do; the name of the schedule is None where it is that of this rank's messages alone. Without `prove` all names are
-    /// None.
+    /// With `prove` the messages of each read are proved first, and pushes and receipts are what the proved schedule
+    /// has this rank do; the name of the schedule is None where it is that of this rank's messages alone. Without
+    /// `prove` all names are None.
     #[pyo3(signature = (prove=false))]
     fn commands<'py>(&mut self, py: Python<'py>, prove: bool) -> PyResult<Bound<'py, PyList>> {
         let list = PyList::empty(py);
@@ -341,8 +341,8 @@ impl Discovery {
         Ok(list)
     }
 
-    /// For each access of a task, what this rank's part of the range touches: the smallest box `(min, max)` around it, and
-    /// the boxes of it.
+    /// For each access of a task, what this rank's part of the range touches: the smallest box `(min, max)` around it,
+    /// and the boxes of it.
     fn views<'py>(&mut self, py: Python<'py>, task: u32) -> PyResult<Bound<'py, PyTuple>> {
         self.take_repeated(py)?;
         let task = TaskId(task);
@@ -366,10 +366,10 @@ impl Discovery {
         Ok(made)
     }
 
-    /// What this rank does in an operation that messages serve, read from their proved schedule: what it sends and receives,
-    /// lists of `(rank, boxes)`; of a reduction the contributions to its result in order, `(rank, boxes, first element of
-    /// those in its message, whether it is the first there)`, and what the rank contributes itself; and the name of the
-    /// schedule, None where it is that of this rank's messages alone.
+    /// What this rank does in an operation that messages serve, read from their proved schedule: what it sends and
+    /// receives, lists of `(rank, boxes)`; of a reduction the contributions to its result in order, `(rank, boxes,
+    /// first element of those in its message, whether it is the first there)`, and what the rank contributes itself;
+    /// and the name of the schedule, None where it is that of this rank's messages alone.
     fn direct<'py>(&mut self, py: Python<'py>, operation: &Operation, element_bytes: u64) -> PyResult<Direct<'py>> {
         let Some(rank) = self.engine.options().rank else {
             return Err(input("a discovery without a rank takes no part in an exchange"));
@@ -425,8 +425,8 @@ impl Discovery {
         to_python(py, &report_of(&mut self.engine))
     }
 
-    /// What was moved so far, each distinct operation once. `reduced` lists the buffers that only messages reduce, with the
-    /// bytes that go with each element.
+    /// What was moved so far, each distinct operation once. `reduced` lists the buffers that only messages reduce, with
+    /// the bytes that go with each element.
     #[pyo3(signature = (reduced=None))]
     fn moved(&mut self, py: Python<'_>, reduced: Option<HashMap<u32, u64>>) -> PyResult<Vec<Moved>> {
         self.take_repeated(py)?;
@@ -505,8 +505,8 @@ impl Discovery {
         if self.repeated.is_empty() { Ok(()) } else { self.whole(py, |_| ()) }
     }
 
-    /// The name of the schedule of a read's messages, which is proved when it comes up first. What the rank sends and awaits
-    /// is compared with its part of that schedule, so its commands are that part.
+    /// The name of the schedule of a read's messages, which is proved when it comes up first. What the rank sends and
+    /// awaits is compared with its part of that schedule, so its commands are that part.
     fn proved(&mut self, py: Python<'_>, plan: &Arc<ReadPlan>, buffer: BufferId) -> PyResult<Option<Py<PyString>>> {
         let element_bytes = self.engine.buffers().nth(buffer.index()).map_or(1, |b| b.element_bytes);
         let key = (Arc::as_ptr(plan).addr(), element_bytes);

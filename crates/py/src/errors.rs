@@ -74,9 +74,9 @@ pub fn quiet_panics() {
 
 /// Runs `f` without the interpreter lock. A panic becomes an error that says so.
 ///
-/// While `f` polls ([`unisono_base::interrupt`]), pending signals are handled. If a handler raises, as that of Ctrl-C does,
-/// `f` ends and its exception is returned. Python handles signals in its main thread only. Work that goes over a limit
-/// ([`unisono_base::limits`]) is wrong input.
+/// While `f` polls ([`unisono_base::interrupt`]), pending signals are handled. If a handler raises, as that of Ctrl-C
+/// does, `f` ends and its exception is returned. Python handles signals in its main thread only. Work that goes over a
+/// limit ([`unisono_base::limits`]) is wrong input.
 pub fn detached<R: Send>(py: Python<'_>, f: impl FnOnce() -> R + Send) -> PyResult<R> {
     limits::refresh();
     py.detach(|| {

@@ -47,8 +47,8 @@ pub fn import_schedule(
     Ok(Schedule::new(file.map_err(|e| input(format!("{origin}: {e}")))?))
 }
 
-/// `[{code, rank, instruction, message}]` of the first fault in a text of registers, whose message names the switch; empty where
-/// they agree with each other, the machine and the collective.
+/// `[{code, rank, instruction, message}]` of the first fault in a text of registers, whose message names the switch;
+/// empty where they agree with each other, the machine and the collective.
 #[pyfunction]
 pub fn check_registers<'py>(py: Python<'py>, text: &str, origin: &str) -> PyResult<Bound<'py, PyAny>> {
     let (machine, configured) =

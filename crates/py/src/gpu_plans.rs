@@ -46,8 +46,8 @@ pub fn is_gpu_plan(py: Python<'_>, text: &str) -> PyResult<bool> {
     detached(py, || mscclpp::is_plan(text))
 }
 
-/// The GPU, thread block and step of each instruction of the schedule that a file of MSCCL makes; none for copies between
-/// input and output.
+/// The GPU, thread block and step of each instruction of the schedule that a file of MSCCL makes; none for copies
+/// between input and output.
 #[pyfunction]
 pub fn msccl_steps(py: Python<'_>, text: &str, schedule: &Schedule) -> PyResult<Vec<Option<(u32, u32, u32)>>> {
     let places = detached(py, || msccl::places(text, &schedule.file().schedule))?;

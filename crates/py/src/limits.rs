@@ -39,8 +39,8 @@ pub fn refresh() {
     limits::set(bytes, limits::get().1);
 }
 
-/// The bytes that processes beside this one leave: the least of what the machine has free and what the control groups of
-/// the process leave. None where nothing says.
+/// The bytes that processes beside this one leave: the least of what the machine has free and what the control groups
+/// of the process leave. None where nothing says.
 fn shared() -> Option<u64> {
     [available(), unclaimed_by_groups()].into_iter().flatten().min()
 }
@@ -126,7 +126,8 @@ pub fn note_large_work(note: Option<Py<PyAny>>) {
     limits::set_note(note.map(|note| -> limits::Note {
         Box::new(move |sentence| {
             Python::attach(|py| {
-                // A note that fails is lost, and the work goes on. An interrupt that struck it is put off to the next poll.
+                // A note that fails is lost, and the work goes on. An interrupt that struck it is put off to the next
+                // poll.
                 if let Err(error) = note.call1(py, (sentence,))
                     && error.is_instance_of::<PyKeyboardInterrupt>(py)
                 {

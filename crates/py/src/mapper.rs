@@ -79,8 +79,8 @@ impl Mapper {
         }))
     }
 
-    /// A function from `(min, max, shape)` of a chunk and the buffer to a list of `(min, max)` boxes of the buffer. Points are
-    /// tuples with as many numbers as the range or the buffer has dimensions.
+    /// A function from `(min, max, shape)` of a chunk and the buffer to a list of `(min, max)` boxes of the buffer.
+    /// Points are tuples with as many numbers as the range or the buffer has dimensions.
     #[staticmethod]
     fn of(name: &str, function: Py<PyAny>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);

@@ -85,7 +85,8 @@ pub fn import_network(
     Machine::new(network.into(), None)
 }
 
-/// Whether packets can block each other for ever: `{name, virtual_channels, deadlock_free, channels, dependencies, fault}`.
+/// Whether packets can block each other for ever: `{name, virtual_channels, deadlock_free, channels, dependencies,
+/// fault}`.
 #[pyfunction]
 pub fn check_routing<'py>(py: Python<'py>, machine: &Machine) -> PyResult<Bound<'py, PyDict>> {
     let network = network(machine)?;

@@ -123,9 +123,9 @@ impl OwnAlgorithm {
     }
 }
 
-/// Adds an algorithm to the registry: `function(case, params)` returns a schedule, where `case` has `collective`, `ranks`,
-/// `elements`, `root`, `dtype`, `op` and `shape`. `params` lists names with the values that are accepted, in words;
-/// `candidates` the settings that are ranked. `wafer` and `messages` say on which machines it runs.
+/// Adds an algorithm to the registry: `function(case, params)` returns a schedule, where `case` has `collective`,
+/// `ranks`, `elements`, `root`, `dtype`, `op` and `shape`. `params` lists names with the values that are accepted, in
+/// words; `candidates` the settings that are ranked. `wafer` and `messages` say on which machines it runs.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "the parts of an entry of the registry")]
 #[expect(clippy::needless_pass_by_value, reason = "what the Python function is given")]

@@ -96,7 +96,8 @@ impl Plan {
         Ok(Schedule::new(file))
     }
 
-    /// A certificate of the bound `cut` or `flow` as JSON: prices of links, from which the bound can be checked with the machine alone.
+    /// A certificate of the bound `cut` or `flow` as JSON: prices of links, from which the bound can be checked with
+    /// the machine alone.
     fn certificate(&self, py: Python<'_>) -> PyResult<String> {
         let problem = &self.plan.problem;
         let made = detached(py, || problem.target.certificate(problem.collective))?.map_err(plan_error)?;

@@ -28,8 +28,8 @@ pub enum Serves<'py> {
 /// A row as Python has it: what serves it, first byte count, last byte count or None, ranks per node or None.
 type Given<'py> = (Serves<'py>, u64, Option<u64>, Option<u32>);
 
-/// The bytes of a `.plan` file. With `unlike_bits`, the rows of an allreduce after which ranks may have different bits say
-/// so, and thereby permit it for rounded results too.
+/// The bytes of a `.plan` file. With `unlike_bits`, the rows of an allreduce after which ranks may have different bits
+/// say so, and thereby permit it for rounded results too.
 #[pyfunction]
 #[pyo3(signature = (rows, unlike_bits = false))]
 pub fn encode_plan<'py>(py: Python<'py>, rows: Vec<Given<'py>>, unlike_bits: bool) -> PyResult<Bound<'py, PyBytes>> {

@@ -169,11 +169,11 @@ impl Schedule {
         Ok(Some(Machine::of_part(description.clone(), part.unwrap_or(Part::All))))
     }
 
-    /// The same schedule placed on a machine. On a wafer node k is on PE k of the machine's shape; without a shape the schedule
-    /// keeps its grid, or goes on a row where it has none. On a network rank k is on accelerator `places[k]`, or on accelerator
-    /// k of the part that the machine's shape names; without either the schedule keeps its placement on the same machine, and
-    /// goes to the part of the shape that it has on another. On switches that reduce the schedule keeps its placement, which
-    /// must be on the part that the machine names, if it names one.
+    /// The same schedule placed on a machine. On a wafer node k is on PE k of the machine's shape; without a shape the
+    /// schedule keeps its grid, or goes on a row where it has none. On a network rank k is on accelerator `places[k]`,
+    /// or on accelerator k of the part that the machine's shape names; without either the schedule keeps its placement
+    /// on the same machine, and goes to the part of the shape that it has on another. On switches that reduce the
+    /// schedule keeps its placement, which must be on the part that the machine names, if it names one.
     #[pyo3(signature = (machine, places = None))]
     fn on(&self, py: Python<'_>, machine: &Machine, places: Option<Vec<u32>>) -> PyResult<Self> {
         let description = machine.description();
@@ -204,8 +204,9 @@ impl Schedule {
         Ok(Proof { proof: detached(py, || self.prove_seeded(method, seed))? })
     }
 
-    /// The certificate of the proof, which `unisono.certificate_checker` checks against `text`: the text of the file that
-    /// the schedule was read from, or by default `to_text()`. `proof` saves a second proof where there is one already.
+    /// The certificate of the proof, which `unisono.certificate_checker` checks against `text`: the text of the file
+    /// that the schedule was read from, or by default `to_text()`. `proof` saves a second proof where there is one
+    /// already.
     #[pyo3(signature = (proof = None, text = None))]
     fn certificate<'py>(
         &self,
@@ -235,8 +236,8 @@ impl Schedule {
         large(py, &made.map_err(|found| verify_error(py, &found))?)
     }
 
-    /// `{source, target, elements}`, arrays of the directed links between neighbouring PEs that carry something; None where
-    /// the schedule is not on a wafer.
+    /// `{source, target, elements}`, arrays of the directed links between neighbouring PEs that carry something; None
+    /// where the schedule is not on a wafer.
     fn link_loads<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let grid = self.file.placement.as_ref().and_then(Placement::grid);
         let Some(placed) = grid.map(|placement| OnGrid { schedule: self.inner(), placement }) else {
@@ -254,8 +255,8 @@ impl Schedule {
         Ok(Some(dict))
     }
 
-    /// `{cycles, seconds, source, terms, phases}` by a model of the machine, where the schedule is placed; on a wafer from the
-    /// terms computed on the grid.
+    /// `{cycles, seconds, source, terms, phases}` by a model of the machine, where the schedule is placed; on a wafer
+    /// from the terms computed on the grid.
     #[pyo3(signature = (model = None))]
     fn predict<'py>(&self, py: Python<'py>, model: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
         self.verified(py)?;

@@ -36,8 +36,8 @@ impl Simulation {
         self.0.nanoseconds
     }
 
-    /// When the last operation of each PE ended, cycles (0 for a PE without any); on other machines when each rank was done,
-    /// seconds.
+    /// When the last operation of each PE ended, cycles (0 for a PE without any); on other machines when each rank was
+    /// done, seconds.
     #[getter]
     fn finish<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         match &self.0.finish {
@@ -72,7 +72,8 @@ impl Simulation {
         self.0.checked.as_ref().map(|checked| checked.correct)
     }
 
-    /// Elements of the vector whose outputs were compared with plain arithmetic, from the first on; None where no data flowed.
+    /// Elements of the vector whose outputs were compared with plain arithmetic, from the first on; None where no data
+    /// flowed.
     #[getter]
     fn elements_checked(&self) -> Option<u32> {
         self.0.checked.as_ref().map(|checked| checked.elements)
@@ -105,8 +106,8 @@ impl Simulation {
         self.0.wall_seconds
     }
 
-    /// `[{pe, thread, instr, phase, elements, start, end}]` of the traced PEs, in cycles; `[{rank, kind, cpu, peer, bytes, start,
-    /// end}]` of the traced ranks, in ticks, of which `ticks_per_ns` make a nanosecond.
+    /// `[{pe, thread, instr, phase, elements, start, end}]` of the traced PEs, in cycles; `[{rank, kind, cpu, peer,
+    /// bytes, start, end}]` of the traced ranks, in ticks, of which `ticks_per_ns` make a nanosecond.
     #[getter]
     fn trace_events<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         match &self.0.trace {

@@ -40,8 +40,8 @@ struct Report<'a> {
     events: Option<u64>,
 }
 
-/// `[{name, accelerators, compute_seconds, summary, reference}]` of the workloads that come along. The compute is that of the
-/// rank that computes longest.
+/// `[{name, accelerators, compute_seconds, summary, reference}]` of the workloads that come along. The compute is that
+/// of the rank that computes longest.
 #[pyfunction]
 pub fn workload_presets(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     #[derive(Serialize)]

@@ -32,8 +32,8 @@ pub struct WorkloadGraph(pub(crate) Graph, pub(crate) Option<Workload>);
 
 #[pymethods]
 impl WorkloadGraph {
-    /// Reads a program from files, each with its name for messages. A program of tasks is taken among `ranks`; others state
-    /// their ranks.
+    /// Reads a program from files, each with its name for messages. A program of tasks is taken among `ranks`; others
+    /// state their ranks.
     #[staticmethod]
     #[pyo3(signature = (files, strict = false, ranks = None))]
     fn read(py: Python<'_>, files: Vec<SourceFile>, strict: bool, ranks: Option<u32>) -> PyResult<Self> {
@@ -70,8 +70,8 @@ impl WorkloadGraph {
         Ok(Self(workload.program(), Some(workload)))
     }
 
-    /// A program of tasks among `ranks`, with the communication that discovery finds in it. `reduced` lists the buffers that
-    /// only messages reduce, with the bytes that go with each element.
+    /// A program of tasks among `ranks`, with the communication that discovery finds in it. `reduced` lists the buffers
+    /// that only messages reduce, with the bytes that go with each element.
     #[staticmethod]
     #[pyo3(signature = (tasks, name, ranks, strict = false, reduced = None))]
     fn of_tasks(
@@ -116,8 +116,8 @@ impl WorkloadGraph {
         Ok(files.into_iter().map(|(name, bytes)| (name, bytes.into())).collect())
     }
 
-    /// One step on a machine. The rates of the accelerator are operations and bytes of memory a second; without them those
-    /// of the machine file are taken. `algorithms` names that of every collective of a kind.
+    /// One step on a machine. The rates of the accelerator are operations and bytes of memory a second; without them
+    /// those of the machine file are taken. `algorithms` names that of every collective of a kind.
     #[pyo3(signature = (machine, accelerator = None, overlap = true, level = "model", algorithms = None))]
     fn time<'py>(
         &self,
@@ -150,7 +150,8 @@ impl WorkloadGraph {
     }
 }
 
-/// The part of a machine on which the ranks run: on a whole network of rows and columns, a workload names the place of each.
+/// The part of a machine on which the ranks run: on a whole network of rows and columns, a workload names the place of
+/// each.
 pub fn part_of(machine: &Machine, workload: Option<&Workload>) -> Result<Part, PlanError> {
     match (machine.part(), workload, machine.description().get::<Network>()) {
         (Part::All, Some(workload), Some(network)) => {

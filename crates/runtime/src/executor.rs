@@ -209,7 +209,8 @@ impl<R> Executor<R> {
         Ok(true)
     }
 
-    /// The next receive to be posted waits for nothing but messages that leave: it could be posted while the lane waits.
+    /// The next receive to be posted waits for nothing but messages that leave: it could be posted while the lane
+    /// waits.
     fn is_post_pending(&self, lane: usize) -> bool {
         let next = self.lanes[lane].arrival;
         if next == self.program.lanes[lane].arrivals.end {

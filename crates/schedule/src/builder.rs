@@ -36,7 +36,8 @@ pub struct Builder {
     instrs: Vec<Instr>,
     /// `(node, lane of the node)` of each instruction, in the order of their making.
     places: Vec<(NodeId, u32)>,
-    /// The instruction made before each one on its node, and the last one of each node; [`NOTHING`] where there is none.
+    /// The instruction made before each one on its node, and the last one of each node; [`NOTHING`] where there is
+    /// none.
     previous: Vec<InstrId>,
     last: Vec<InstrId>,
     operands: Vec<PackedOperand>,

@@ -10,10 +10,10 @@ use crate::{
 impl Builder {
     /// Adds all instructions of `part`, whose rank `k` becomes `nodes[k]`; switches of the part become new switches.
     ///
-    /// `input` and `output` say for a rank of the part where element 0 of its buffers lies here; they are asked only for
-    /// buffers that the part touches. Scratch memory is new. On each node the part starts when everything that the node
-    /// was given before is done; its lanes keep their numbers and its phases their names, and what follows names its own
-    /// phase. Whether input and output may overlap is for the proof of the whole to say.
+    /// `input` and `output` say for a rank of the part where element 0 of its buffers lies here; they are asked only
+    /// for buffers that the part touches. Scratch memory is new. On each node the part starts when everything that the
+    /// node was given before is done; its lanes keep their numbers and its phases their names, and what follows names
+    /// its own phase. Whether input and output may overlap is for the proof of the whole to say.
     pub fn embed(
         &mut self,
         part: &Schedule,

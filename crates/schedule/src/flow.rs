@@ -158,7 +158,8 @@ impl Flow {
         })
     }
 
-    /// The pieces among `pieces` that touch `span`: each ends where the next one starts, as those of one end of a stream do.
+    /// The pieces among `pieces` that touch `span`: each ends where the next one starts, as those of one end of a
+    /// stream do.
     pub fn touching(pieces: &[Piece], span: Span) -> &[Piece] {
         // Most streams are cut alike at both ends into pieces of about one length.
         let guess = (span.start / span.len.max(1)) as usize;

@@ -109,8 +109,8 @@ const NOBODY: u32 = u32::MAX;
 #[derive(Clone, Copy)]
 struct Next {
     instr: u32,
-    /// The operands of the instruction that it need not wait for any more; [`AWAITS`] while it waits for an instruction.
-    /// Of the next operand, a stream with a capacity, the sinks that leave room enough.
+    /// The operands of the instruction that it need not wait for any more; [`AWAITS`] while it waits for an
+    /// instruction. Of the next operand, a stream with a capacity, the sinks that leave room enough.
     operands: u32,
     sinks: u32,
 }

@@ -1,6 +1,6 @@
-//! Speed of the endpoint simulator beside LogGOPSim's, on its workloads and its default parameters. `make bench` runs it;
-//! `cargo bench -p unisono-sim --bench endpoint -- alltoall` runs the cases whose name contains a word. Each case runs in a
-//! process of its own, so that the memory is its own; seconds are those of the CPU.
+//! Speed of the endpoint simulator beside LogGOPSim's, on its workloads and its default parameters. `make bench` runs
+//! it; `cargo bench -p unisono-sim --bench endpoint -- alltoall` runs the cases whose name contains a word. Each case
+//! runs in a process of its own, so that the memory is its own; seconds are those of the CPU.
 #![allow(clippy::print_stdout, reason = "a bench prints")]
 
 use std::{io::BufReader, process::Command};

@@ -1,6 +1,6 @@
-//! Speed of the packet simulator on one plane of a network. `make bench` runs it; `cargo bench -p unisono-sim --bench network --
-//! alltoall` runs the cases whose name contains a word. Each case runs in a process of its own, so that the memory is its own;
-//! seconds are those of the CPU.
+//! Speed of the packet simulator on one plane of a network. `make bench` runs it; `cargo bench -p unisono-sim --bench
+//! network -- alltoall` runs the cases whose name contains a word. Each case runs in a process of its own, so that the
+//! memory is its own; seconds are those of the CPU.
 #![allow(clippy::print_stdout, reason = "a bench prints")]
 
 use std::process::Command;

@@ -3,9 +3,9 @@
 //! An event whose time differs from the time of the last one first in bit b lies in bucket b. When the events of a time
 //! are used up, the lowest bucket is spread over those below it, so an event moves at most once a bit, and mostly twice
 //! or so, through memory that is read in order (Ahuja, Mehlhorn, Orlin, Tarjan, 1990). Buckets keep the order in which
-//! events came; stamps grow with it except for events that come again, so the events of one time are sorted only if they
-//! must be. Events in the past, which several CPUs of a rank or a message of 0 bytes can bring about, and events that come
-//! again at the present time, go to a heap beside it.
+//! events came; stamps grow with it except for events that come again, so the events of one time are sorted only if
+//! they must be. Events in the past, which several CPUs of a rank or a message of 0 bytes can bring about, and events
+//! that come again at the present time, go to a heap beside it.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 

@@ -134,16 +134,18 @@ pub fn depths(parent: &[usize], root: usize) -> Vec<u32> {
     depth
 }
 
-/// An arborescence that is cheap among those no deeper than `most`. The cheapest of these is hard to find (it contains Steiner
-/// trees), so this one is grown like Prim's tree and then improved arc by arc. `None` where a node is farther than that.
+/// An arborescence that is cheap among those no deeper than `most`. The cheapest of these is hard to find (it contains
+/// Steiner trees), so this one is grown like Prim's tree and then improved arc by arc. `None` where a node is farther
+/// than that.
 pub fn shallow(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> {
     let mut parent = grown(prices, root, most).or_else(|| nearest(prices, root, most))?;
     improve(prices, root, most, &mut parent);
     Some(parent)
 }
 
-/// The cheapest arborescence with its deep branches moved up, arc by arc at the least cost, and then improved: dearer to find than
-/// [`shallow`], and often cheaper where few ranks have links of unlike rates. `None` where a branch cannot be moved.
+/// The cheapest arborescence with its deep branches moved up, arc by arc at the least cost, and then improved: dearer
+/// to find than [`shallow`], and often cheaper where few ranks have links of unlike rates. `None` where a branch cannot
+/// be moved.
 pub fn shortened(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> {
     let n = prices.nodes;
     let mut parent = cheapest(prices, root)?;

@@ -1,8 +1,8 @@
 //! Prices of links that prove a bound.
 //!
 //! Let every arc have a price p. Whatever a forest does, the block of each root pays at least the price of a cheapest
-//! arborescence over the cheapest ways between ranks. All arcs together take in at most the sum of p x rate in every unit of
-//! time. So blocks of one unit need at least
+//! arborescence over the cheapest ways between ranks. All arcs together take in at most the sum of p x rate in every
+//! unit of time. So blocks of one unit need at least
 //!
 //!   (sum over roots of the cheapest arborescence) / (sum over arcs of p x rate).
 //!

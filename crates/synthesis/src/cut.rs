@@ -1,14 +1,14 @@
 //! The cut that bounds the time of a forest.
 //!
-//! Let S be a set of nodes that lacks some rank. The block of every root in S leaves S at least once, however it is forwarded,
-//! so with blocks of one unit the time is at least
+//! Let S be a set of nodes that lacks some rank. The block of every root in S leaves S at least once, however it is
+//! forwarded, so with blocks of one unit the time is at least
 //!
 //!   (roots in S) / (rate of all arcs that leave S).
 //!
-//! The largest of these ratios is attained by forests where relays only forward: Edmonds (1973), and Bang-Jensen, Frank and
-//! Jackson (1995) for relays. It is found as in ForestColl (Zhao et al., arXiv 2402.06787), but by Dinkelbach's
-//! method (1967): the ratio of the best cut so far is tried, and a flow to each rank either shows that no cut is better or
-//! gives one that is. All numbers are whole, so the result is exact.
+//! The largest of these ratios is attained by forests where relays only forward: Edmonds (1973), and Bang-Jensen, Frank
+//! and Jackson (1995) for relays. It is found as in ForestColl (Zhao et al., arXiv 2402.06787), but by Dinkelbach's
+//! method (1967): the ratio of the best cut so far is tried, and a flow to each rank either shows that no cut is better
+//! or gives one that is. All numbers are whole, so the result is exact.
 
 use crate::{Graph, flow::Flow};
 
@@ -42,8 +42,8 @@ impl Cut {
     }
 }
 
-/// The best cut of blocks of one unit at each of `roots`, which every rank must get. Cuts that lack one of `ends` are searched: all
-/// ranks, or those to which the symmetry of the graph and its roots maps all ranks.
+/// The best cut of blocks of one unit at each of `roots`, which every rank must get. Cuts that lack one of `ends` are
+/// searched: all ranks, or those to which the symmetry of the graph and its roots maps all ranks.
 pub fn largest(graph: &Graph, roots: &[u32], ends: &[u32]) -> Cut {
     let mut best = simple(graph, roots);
     if roots.is_empty() || graph.ranks() < 2 {

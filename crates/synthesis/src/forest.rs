@@ -44,8 +44,8 @@ pub struct TreeEdge {
     pub ends: [u32; 2],
 }
 
-/// When the messages of a forest begin, in the order of roots, chunks and edges, and when the last one is there. Of roots that are
-/// alike, those of one.
+/// When the messages of a forest begin, in the order of roots, chunks and edges, and when the last one is there. Of
+/// roots that are alike, those of one.
 #[derive(Debug)]
 pub(crate) struct Times {
     begins: Vec<f64>,
@@ -85,8 +85,8 @@ impl Forest {
         }
     }
 
-    /// Of all messages, where a chunk is one unit and a link adds `hop` to its messages, or each arc its own of `hops`. `sums` is the
-    /// rate at which a host adds up what it receives, where it takes time.
+    /// Of all messages, where a chunk is one unit and a link adds `hop` to its messages, or each arc its own of `hops`.
+    /// `sums` is the rate at which a host adds up what it receives, where it takes time.
     pub(crate) fn times(
         &self,
         graph: &Graph,

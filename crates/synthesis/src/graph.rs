@@ -27,7 +27,8 @@ pub struct Graph {
     unit_kbps: f64,
 }
 
-/// All rates of a plane together are at most 2 to this power, in the unit that is chosen for them, so that sums of rates fit.
+/// All rates of a plane together are at most 2 to this power, in the unit that is chosen for them, so that sums of
+/// rates fit.
 const TOTAL_BITS: f64 = 60.0;
 
 /// Arcs of a way between two ranks, in order; all nodes between are relays.
@@ -43,8 +44,8 @@ pub enum Ways {
 }
 
 impl Graph {
-    /// Takes the arcs among `nodes` nodes, the first `ranks` of which are ranks. Parallel arcs are joined, and arcs without a
-    /// rate are left out.
+    /// Takes the arcs among `nodes` nodes, the first `ranks` of which are ranks. Parallel arcs are joined, and arcs
+    /// without a rate are left out.
     ///
     /// # Panics
     /// An arc names a node that does not exist.
@@ -52,7 +53,8 @@ impl Graph {
         Self::with_places((0..nodes).collect(), ranks, arcs, 1.0)
     }
 
-    /// The graph with the largest unit of which all rates are multiples; `unit_kbps` is that of the rates that are given.
+    /// The graph with the largest unit of which all rates are multiples; `unit_kbps` is that of the rates that are
+    /// given.
     fn with_places(places: Vec<u32>, ranks: u32, given: impl IntoIterator<Item = Arc>, unit_kbps: f64) -> Self {
         let mut graph = Self::joined(places, ranks, given, unit_kbps);
         let unit = graph.arcs.iter().map(|arc| arc.rate).fold(0, gcd).max(1);
@@ -89,9 +91,9 @@ impl Graph {
         Self { ranks, arcs, first, leaving, places, unit_kbps }
     }
 
-    /// The graph of the planes of a network together: `places[k]` is the accelerator of rank k, and all other accelerators
-    /// and the switches are relays. `gbps` is the rate of one link of a plane. Rates are multiples of a power of two, rounded up,
-    /// so that a bound by them is never too high; whole numbers of kbit/s stay exact.
+    /// The graph of the planes of a network together: `places[k]` is the accelerator of rank k, and all other
+    /// accelerators and the switches are relays. `gbps` is the rate of one link of a plane. Rates are multiples of a
+    /// power of two, rounded up, so that a bound by them is never too high; whole numbers of kbit/s stay exact.
     pub fn of_plane(plane: &Plane, places: &[u32], planes: u32, gbps: impl Fn(u32) -> f64) -> Self {
         const RELAY: u32 = u32::MAX;
         let mut number = vec![RELAY; plane.nodes() as usize];
@@ -150,15 +152,16 @@ impl Graph {
         Self::with_places(self.places.clone(), self.ranks, turned, self.unit_kbps)
     }
 
-    /// The ranks to which a network routes messages from one rank over relays alone: some way over relays is the shortest of all,
-    /// and none through another rank is as short.
+    /// The ranks to which a network routes messages from one rank over relays alone: some way over relays is the
+    /// shortest of all, and none through another rank is as short.
     pub(crate) fn reached(&self, from: u32) -> Vec<bool> {
         let Levels { distance, through_rank, .. } = self.levels(from);
         let direct = |rank: usize| rank != from as usize && distance[rank] != u32::MAX && !through_rank[rank];
         (0..self.ranks as usize).map(direct).collect()
     }
 
-    /// The arcs on the shortest ways over relays to the ranks that are reached so ([`Graph::reached`]), nearer ones first.
+    /// The arcs on the shortest ways over relays to the ranks that are reached so ([`Graph::reached`]), nearer ones
+    /// first.
     pub(crate) fn fan(&self, from: u32) -> Vec<u32> {
         let Levels { order, distance, through_rank } = self.levels(from);
         // Whether a way goes on from a node to a rank; the farthest nodes first.
@@ -206,7 +209,8 @@ impl Graph {
         Levels { order: queue, distance, through_rank }
     }
 
-    /// The arcs and relays that shortest ways between ranks over relays use ([`Graph::reached`]); all ranks, and the same unit.
+    /// The arcs and relays that shortest ways between ranks over relays use ([`Graph::reached`]); all ranks, and the
+    /// same unit.
     pub(crate) fn routed(&self) -> Self {
         if self.nodes() == self.ranks {
             // Without relays, the ways over relays alone are the arcs themselves.
@@ -228,8 +232,9 @@ impl Graph {
         Self::joined(places, self.ranks, moved, self.unit_kbps)
     }
 
-    /// The cheapest ways from one rank to all others over relays, at the prices of arcs; among equal ones those with the fewest
-    /// arcs. `price` gets that of the way to each node, infinite where there is none, and `by` the arc by which it comes there.
+    /// The cheapest ways from one rank to all others over relays, at the prices of arcs; among equal ones those with
+    /// the fewest arcs. `price` gets that of the way to each node, infinite where there is none, and `by` the arc by
+    /// which it comes there.
     pub(crate) fn ways(&self, from: u32, prices: &[f64], price: &mut [f64], by: &mut [u32]) {
         let nodes = self.places.len();
         price.fill(f64::INFINITY);
@@ -257,7 +262,8 @@ impl Graph {
     }
 }
 
-/// Kilobits per second of a rate in Gbit/s. What differs from a whole number by the rounding of decimals is that number.
+/// Kilobits per second of a rate in Gbit/s. What differs from a whole number by the rounding of decimals is that
+/// number.
 fn kbps(gbps: f64) -> f64 {
     let kbps = gbps * 1e6;
     let whole = kbps.round();
@@ -277,8 +283,8 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// A network of a test: a line over all nodes, so that every rank is reached, and cables between nodes of any number. Both directions
-/// are alike, so that relays send what they get.
+/// A network of a test: a line over all nodes, so that every rank is reached, and cables between nodes of any number.
+/// Both directions are alike, so that relays send what they get.
 #[cfg(test)]
 pub(crate) fn drawn(ranks: u32, relays: u32, cables: Vec<(u32, u32, u64)>) -> Graph {
     let nodes = ranks + relays;

@@ -1,9 +1,9 @@
 //! Forests of one root or of many: one tree for each share of each root's block, grown where links have little load.
 //!
-//! A link costs a power of e that grows with its load, so that a cheap tree avoids the busiest links (multiplicative weights;
-//! Garg and Koenemann, 1998). Roots take turns until each has its trees. Then every tree is grown again in turn, with the loads of all
-//! others, at steeper and steeper costs. Shares are equal and whole, so the result is a forest as it stands, and its time is near
-//! the cut long before a linear program over the same trees would be solved.
+//! A link costs a power of e that grows with its load, so that a cheap tree avoids the busiest links (multiplicative
+//! weights; Garg and Koenemann, 1998). Roots take turns until each has its trees. Then every tree is grown again in
+//! turn, with the loads of all others, at steeper and steeper costs. Shares are equal and whole, so the result is a
+//! forest as it stands, and its time is near the cut long before a linear program over the same trees would be solved.
 
 use std::sync::Arc as Shared;
 
@@ -49,8 +49,8 @@ const FEW_RANKS: u32 = 32;
 /// The exponent of the cost of an arc that is as busy as the busiest: at first, and in later rounds.
 const STEEP_AT_FIRST: f64 = 6.0;
 const STEEP: [f64; 9] = [16.0, 24.0, 32.0, 48.0, 64.0, 96.0, 128.0, 192.0, 256.0];
-/// Trees at first that are found at the same costs; and that number times the exponent in later rounds. The trees of one root
-/// have the same edges to choose from, so each of them is found at costs of its own.
+/// Trees at first that are found at the same costs; and that number times the exponent in later rounds. The trees of
+/// one root have the same edges to choose from, so each of them is found at costs of its own.
 const SAME_COSTS: usize = 8;
 const STALE: f64 = 64.0;
 /// Differences of costs that count as none.
@@ -64,9 +64,9 @@ fn is_thorough(ranks: u32, is_alone: bool) -> bool {
     ranks <= FEW_RANKS || is_alone
 }
 
-/// Grows `shares` trees of each root, of at most `depth` edges from the root downwards, or of any depth. Every shift of the graph has
-/// its image of each tree, so `roots` are the representatives of all roots. Ends at time `enough`, which is no less than any forest
-/// needs.
+/// Grows `shares` trees of each root, of at most `depth` edges from the root downwards, or of any depth. Every shift of
+/// the graph has its image of each tree, so `roots` are the representatives of all roots. Ends at time `enough`, which
+/// is no less than any forest needs.
 ///
 /// # Errors
 /// A rank out of reach.
@@ -132,7 +132,8 @@ pub(crate) fn grow(
     Ok(Growth { trees: (0..roots.len()).map(of_root).collect(), time: time / f64::from(shares) })
 }
 
-/// No less than the time in which whole trees, `shares` of each root, leave a root that is alone and enter every other rank.
+/// No less than the time in which whole trees, `shares` of each root, leave a root that is alone and enter every other
+/// rank.
 fn least_whole(graph: &Graph, symmetry: &Symmetry, roots: &[u32], shares: u32) -> f64 {
     let ranks = graph.ranks() as usize;
     let count = roots.len() as u64 * u64::from(symmetry.shifts());

@@ -1,8 +1,9 @@
 //! The price of cheapest arborescences, exactly, for whole prices.
 //!
-//! The price of the cheapest arc into each node is paid and taken off all arcs into it, as Edmonds (1967) does. Nodes that arcs of
-//! price 0 connect strongly are then joined, since whatever enters one of them reaches the others for nothing. This is repeated
-//! until the root reaches all. The tree itself is not needed, so there is one table at a time.
+//! The price of the cheapest arc into each node is paid and taken off all arcs into it, as Edmonds (1967) does. Nodes
+//! that arcs of price 0 connect strongly are then joined, since whatever enters one of them reaches the others for
+//! nothing. This is repeated until the root reaches all. The tree itself is not needed, so there is one table at a
+//! time.
 
 use unisono_base::{interrupt::poll, limits};
 
@@ -172,7 +173,8 @@ mod tests {
 
     #[test]
     fn circles_within_circles_are_joined_one_by_one() {
-        // Node k + 1 is on a circle with all before it, at a price that grows with k: one more node is joined in each round.
+        // Node k + 1 is on a circle with all before it, at a price that grows with k: one more node is joined in each
+        // round.
         let n = 200;
         let mut table = Table::new(n + 1);
         for k in 1..n {

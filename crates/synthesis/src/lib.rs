@@ -1,18 +1,20 @@
 //! Forests and flows of the best throughput on any network, and the bounds on it.
 //!
-//! The block of every root travels along arborescences: trees of messages between ranks that lead from the root to every
-//! rank. A [`Graph`] holds the links. [`cut`] computes the least time that any forest needs, exactly, and [`packing`] finds a
-//! forest that reaches it or comes near, with a limit on its depth; forests of many ranks are grown tree by tree. [`Forest`] has whole
-//! chunks, each on one tree. [`Certificate`] holds prices of links from which the bound can be checked without trust in any of this.
+//! The block of every root travels along arborescences: trees of messages between ranks that lead from the root to
+//! every rank. A [`Graph`] holds the links. [`cut`] computes the least time that any forest needs, exactly, and
+//! [`packing`] finds a forest that reaches it or comes near, with a limit on its depth; forests of many ranks are grown
+//! tree by tree. [`Forest`] has whole chunks, each on one tree. [`Certificate`] holds prices of links from which the
+//! bound can be checked without trust in any of this.
 //!
-//! In an all-to-all, the blocks of every pair of ranks flow along paths. [`ConcurrentFlow`] has the prices that bound its time, and
-//! [`Scatter`] the trees along which every rank sends its blocks.
+//! In an all-to-all, the blocks of every pair of ranks flow along paths. [`ConcurrentFlow`] has the prices that bound
+//! its time, and [`Scatter`] the trees along which every rank sends its blocks.
 //!
-//! Times are those of a fluid: what the busiest link carries over its rate. Latency and finite messages are for simulators.
+//! Times are those of a fluid: what the busiest link carries over its rate. Latency and finite messages are for
+//! simulators.
 //!
-//! The linear programs are solved by `microlp`, a simplex method in Rust without further libraries. HiGHS is faster on large
-//! programs, but its bindings need a C++ compiler, CMake and libclang wherever Unisono is built, and the programs here have
-//! some thousand columns.
+//! The linear programs are solved by `microlp`, a simplex method in Rust without further libraries. HiGHS is faster on
+//! large programs, but its bindings need a C++ compiler, CMake and libclang wherever Unisono is built, and the programs
+//! here have some thousand columns.
 
 // A number that does not fit is refused where it enters; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]

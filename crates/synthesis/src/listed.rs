@@ -22,8 +22,8 @@ pub(crate) struct Listed {
     pub of: Vec<Vec<Shared<Tree>>>,
 }
 
-/// Messages of different trees over the same links are told apart where trees times ranks are at most that, since each class takes
-/// time whenever one of its links is free.
+/// Messages of different trees over the same links are told apart where trees times ranks are at most that, since each
+/// class takes time whenever one of its links is free.
 const MOST_CLASSES: usize = 1 << 12;
 
 impl Listed {
@@ -79,8 +79,9 @@ impl Listed {
         tree.edges.iter().map(way).collect()
     }
 
-    /// The messages of the listed trees in the order of roots, chunks and edges, and the rates of their links. The images of a message
-    /// load all links of a class alike, so a class stands for a link. With `hosts`, the sum of each message comes before it.
+    /// The messages of the listed trees in the order of roots, chunks and edges, and the rates of their links. The
+    /// images of a message load all links of a class alike, so a class stands for a link. With `hosts`, the sum of each
+    /// message comes before it.
     pub(crate) fn jobs(
         &self,
         graph: &Graph,
@@ -95,7 +96,8 @@ impl Listed {
         let by_tree = trees.len() * graph.ranks() as usize <= MOST_CLASSES;
         let mut classes: FxHashMap<(Vec<u32>, Option<*const Tree>), u32> = FxHashMap::default();
         let mut brings = vec![None; graph.ranks() as usize];
-        // The chunks of each tree, and those that came already. Among many roots there are always other trees to send on.
+        // The chunks of each tree, and those that came already. Among many roots there are always other trees to send
+        // on.
         let mut chunks: FxHashMap<*const Tree, (u32, u32)> = FxHashMap::default();
         self.of.iter().flatten().for_each(|tree| chunks.entry(Shared::as_ptr(tree)).or_default().0 += 1);
         // Of ranks that shifts map onto each other, one stands for all.

@@ -15,11 +15,12 @@ pub(crate) struct Links<'a> {
     pub late: &'a [f64],
 }
 
-/// Trees on arcs. A link costs a power of e that grows with its load (multiplicative weights; Garg and Koenemann, 1998).
+/// Trees on arcs. A link costs a power of e that grows with its load (multiplicative weights; Garg and Koenemann,
+/// 1998).
 pub(crate) struct Loads<'a> {
     symmetry: &'a Symmetry,
-    /// Of each class of arcs: what one arc carries for each arc that the trees of the representatives have, the time that it adds, and
-    /// the arcs that the trees have.
+    /// Of each class of arcs: what one arc carries for each arc that the trees of the representatives have, the time
+    /// that it adds, and the arcs that the trees have.
     rates: Vec<f64>,
     late: Vec<f64>,
     load: Vec<f64>,

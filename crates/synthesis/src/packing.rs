@@ -4,11 +4,11 @@
 //!
 //!   minimise T, where the shares of each root's trees sum to 1, and each arc carries at most T times its rate.
 //!
-//! It has too many columns to list, so they are generated (Dantzig and Wolfe, 1960). Its dual has a price p for each arc and a
-//! value z for each root: maximise the sum of z where the arcs' rates at their prices sum to 1, and z of a root is at most the
-//! price of any of its trees. So a tree that is cheaper than z, at the present prices, is what the program lacks: a
-//! cheapest arborescence over the cheapest ways between ranks. Prices are mixed with those of the best bound so far
-//! (Wentges, 1997), which takes far fewer rounds.
+//! It has too many columns to list, so they are generated (Dantzig and Wolfe, 1960). Its dual has a price p for each
+//! arc and a value z for each root: maximise the sum of z where the arcs' rates at their prices sum to 1, and z of a
+//! root is at most the price of any of its trees. So a tree that is cheaper than z, at the present prices, is what the
+//! program lacks: a cheapest arborescence over the cheapest ways between ranks. Prices are mixed with those of the best
+//! bound so far (Wentges, 1997), which takes far fewer rounds.
 
 use std::sync::Arc as Shared;
 
@@ -181,8 +181,8 @@ impl<'a> Master<'a> {
         self.graph.arcs()[arc].rate as f64 / self.scale
     }
 
-    /// Once the program has many trees, forgets those that are dearer than the value of their root, but for the newest. A tree
-    /// that is missed later is found again.
+    /// Once the program has many trees, forgets those that are dearer than the value of their root, but for the newest.
+    /// A tree that is missed later is found again.
     fn forget(&mut self) {
         if self.columns.len() <= 2 * (self.prices.len() + self.roots.len()) {
             return;
@@ -303,7 +303,8 @@ pub(crate) mod tests {
     use super::*;
     use crate::{Arc, cut};
 
-    /// Every tree brings its share of its root's block to all ranks over ways of arcs, and no arc is busier than the time.
+    /// Every tree brings its share of its root's block to all ranks over ways of arcs, and no arc is busier than the
+    /// time.
     pub(crate) fn check(graph: &Graph, roots: &[u32], packing: &Packing) {
         let mut load = vec![0.0; graph.arcs().len()];
         let mut shares = vec![0.0; graph.ranks() as usize];

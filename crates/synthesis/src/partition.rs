@@ -1,13 +1,14 @@
 //! Parts of a network between which the sums of all ranks must be exchanged.
 //!
-//! Let the ranks be in k parts. For every element that all ranks sum and get, at least 2 (k - 1) messages go from one part to
-//! another: so many one-way calls a gossip of k takes (Harary and Schwenk, 1974), and each message leaves its part. So vectors of
-//! one unit need at least
+//! Let the ranks be in k parts. For every element that all ranks sum and get, at least 2 (k - 1) messages go from one
+//! part to another: so many one-way calls a gossip of k takes (Harary and Schwenk, 1974), and each message leaves its
+//! part. So vectors of one unit need at least
 //!
 //!   2 (k - 1) / (rate of all arcs that leave the parts).
 //!
-//! This holds for any parts that relays between them only join: one that copies or sums a message must be in a part. Those that are
-//! tried are each rank by itself, and what hangs together over arcs above one of the network's rates: boxes that slower links join.
+//! This holds for any parts that relays between them only join: one that copies or sums a message must be in a part.
+//! Those that are tried are each rank by itself, and what hangs together over arcs above one of the network's rates:
+//! boxes that slower links join.
 
 use unisono_base::interrupt::poll;
 
@@ -26,8 +27,8 @@ impl Partition {
         if self.parts < 2 { 0.0 } else { 2.0 * (self.parts - 1) as f64 / self.rate as f64 }
     }
 
-    /// The parts that hang together over arcs of more than this rate; relays without a rank are in none. `None` where that is so for one
-    /// that computes.
+    /// The parts that hang together over arcs of more than this rate; relays without a rank are in none. `None` where
+    /// that is so for one that computes.
     fn above(graph: &Graph, rate: u64, computes: &impl Fn(u32) -> bool) -> Option<Self> {
         const NONE: u32 = u32::MAX;
         let mut part = vec![NONE; graph.nodes() as usize];

@@ -60,8 +60,8 @@ impl<'a> Pricing<'a> {
         }
     }
 
-    /// A cheap tree within the depth; `thorough` finds cheaper ones, and takes longer. `before` is a tree of the same root, than which
-    /// none is dearer.
+    /// A cheap tree within the depth; `thorough` finds cheaper ones, and takes longer. `before` is a tree of the same
+    /// root, than which none is dearer.
     pub(crate) fn shallow(&self, root: u32, before: Option<&Tree>, thorough: bool) -> Result<Tree, NoPacking> {
         let (prices, at, most) = (&self.prices, root as usize, self.depth.unwrap_or(u32::MAX));
         let mut found = shallow(prices, at, most).ok_or(NoPacking::Unreachable)?;

@@ -1,7 +1,7 @@
 //! The packings and grown trees that the process found last.
 //!
-//! A [`crate::Fabric`] keeps its answers for one plan. A sweep over lengths plans on the same network again and again, each time
-//! on a fabric of its own, and trees do not depend on the length.
+//! A [`crate::Fabric`] keeps its answers for one plan. A sweep over lengths plans on the same network again and again,
+//! each time on a fabric of its own, and trees do not depend on the length.
 
 use std::{
     collections::VecDeque,

@@ -1,10 +1,11 @@
 //! Trees that join all ranks over switches that reduce and copy.
 //!
-//! A reduction runs from the leaves of a tree to its root and a broadcast the other way; an allreduce does both. A vector is cut into equal
-//! parts, one for each tree, so it takes max over links of (trees on the link / trees / rate of the link), as a fluid. The best trees
-//! are hard to find (Steiner tree packing: Jain, Mahdian, Salavatipour, 2003), so they are grown one after the other: from a
-//! root, the nearest rank joins next (Takahashi and Matsuyama, 1980), at prices of links that rise with the trees on them. Then
-//! each tree is grown again at the prices that the others leave, and the best set of trees is kept.
+//! A reduction runs from the leaves of a tree to its root and a broadcast the other way; an allreduce does both. A
+//! vector is cut into equal parts, one for each tree, so it takes max over links of (trees on the link / trees / rate
+//! of the link), as a fluid. The best trees are hard to find (Steiner tree packing: Jain, Mahdian, Salavatipour, 2003),
+//! so they are grown one after the other: from a root, the nearest rank joins next (Takahashi and Matsuyama, 1980), at
+//! prices of links that rise with the trees on them. Then each tree is grown again at the prices that the others leave,
+//! and the best set of trees is kept.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -61,11 +62,12 @@ const ROUNDS: u32 = 2;
 const STEEPNESS: i32 = 6;
 /// Where ways over nodes that only forward leave a rank without a way, the tree is grown again at flatter prices.
 const FLATTER: [i32; 3] = [STEEPNESS, 2, 0];
-/// The price of a level of the tree, over that of a free link of the highest rate: of equal ways the tree takes the one with fewer
-/// levels.
+/// The price of a level of the tree, over that of a free link of the highest rate: of equal ways the tree takes the one
+/// with fewer levels.
 const LEVEL: f64 = 1.0 / 64.0;
 
-/// Grows `count` trees. Their root is a rank, or the middle of each tree. Returns `None` if some rank cannot be reached.
+/// Grows `count` trees. Their root is a rank, or the middle of each tree. Returns `None` if some rank cannot be
+/// reached.
 pub fn spanning(graph: &Graph, roles: &[Role], root: Option<u32>, count: u32) -> Option<SpanningTrees> {
     let mut packing = Packing::new(graph, roles);
     for _ in 0..count {
@@ -180,8 +182,8 @@ impl<'a> Packing<'a> {
         (f64::from(self.load[arc as usize] + 1) * self.most_rate / rate).powi(steepness)
     }
 
-    /// The node where the next tree begins: a switch that joins links and is connected with the ranks, whose links are cheapest;
-    /// without one, rank 0.
+    /// The node where the next tree begins: a switch that joins links and is connected with the ranks, whose links are
+    /// cheapest; without one, rank 0.
     fn start(&self) -> Option<u32> {
         let joins = (self.graph.ranks()..self.graph.nodes())
             .filter(|&node| self.roles[node as usize] == Role::Joins && self.reached[node as usize]);
@@ -248,7 +250,8 @@ impl<'a> Packing<'a> {
         Some(tree)
     }
 
-    /// Adds the way to a rank to the tree; returns whether it passes a node that only forwards, which no other way may pass then.
+    /// Adds the way to a rank to the tree; returns whether it passes a node that only forwards, which no other way may
+    /// pass then.
     fn join(&self, rank: u32, growth: &mut Growth, tree: &mut Edges) -> bool {
         let mut way = Vec::new();
         let mut at = rank;
@@ -339,7 +342,8 @@ impl Edges {
         neighbors
     }
 
-    /// The node nearest to the middle of the longest way in the tree at which links may join; of two the one that is no rank.
+    /// The node nearest to the middle of the longest way in the tree at which links may join; of two the one that is no
+    /// rank.
     fn middle(&self, roles: &[Role]) -> u32 {
         let one_end = self.rooted(self.start).nodes.last().copied().unwrap_or(self.start);
         let longest = self.rooted(one_end);

@@ -1,8 +1,8 @@
 //! Forests of one root among many ranks, from the trees that all ranks have.
 //!
-//! A chunk goes to some rank first, and this rank's own tree takes it on: a broadcast as a scatter and an allgather, chunk by chunk. So
-//! all ranks share the work of sending to many, which single trees of little depth leave to few. Each chunk takes the
-//! rank whose tree, and the way there, cost least at the present loads of the links.
+//! A chunk goes to some rank first, and this rank's own tree takes it on: a broadcast as a scatter and an allgather,
+//! chunk by chunk. So all ranks share the work of sending to many, which single trees of little depth leave to few.
+//! Each chunk takes the rank whose tree, and the way there, cost least at the present loads of the links.
 
 use std::sync::Arc as Shared;
 

@@ -1,7 +1,7 @@
 //! The sums of hosts in the timetable of a forest whose trees run backwards.
 //!
-//! A rank adds what comes from below when all of it is there, and the root each by itself; a host adds one operand after the other.
-//! The timetable runs forwards, so a message has the sum that follows it before itself.
+//! A rank adds what comes from below when all of it is there, and the root each by itself; a host adds one operand
+//! after the other. The timetable runs forwards, so a message has the sum that follows it before itself.
 
 use rustc_hash::FxHashMap;
 use unisono_base::narrow;

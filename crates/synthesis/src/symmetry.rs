@@ -1,9 +1,9 @@
 //! Shifts of the ranks that map a network onto itself.
 //!
-//! The boxes of a cluster are alike, and so are the boards of a mesh of boards. A shift adds a multiple of a stride to each
-//! coordinate of the ranks, modulo the extent. Where relays can follow, such that every arc is mapped to one of the same rate, the
-//! trees of one rank serve all ranks that shifts map it to. Moved by all shifts, a tree loads all arcs of a *class* alike: those that
-//! shifts map to each other.
+//! The boxes of a cluster are alike, and so are the boards of a mesh of boards. A shift adds a multiple of a stride to
+//! each coordinate of the ranks, modulo the extent. Where relays can follow, such that every arc is mapped to one of
+//! the same rate, the trees of one rank serve all ranks that shifts map it to. Moved by all shifts, a tree loads all
+//! arcs of a *class* alike: those that shifts map to each other.
 
 use rustc_hash::FxHashMap;
 use unisono_base::{interrupt::poll, narrow};
@@ -135,7 +135,8 @@ impl Symmetry {
         self.stay.len()
     }
 
-    /// Of each class, the rate of an arc over the times that the images of a tree use it, for each arc of the class in the tree.
+    /// Of each class, the rate of an arc over the times that the images of a tree use it, for each arc of the class in
+    /// the tree.
     pub(crate) fn rates(&self, graph: &Graph) -> Vec<f64> {
         let mut rates = vec![0.0; self.classes()];
         for (&class, arc) in self.classes.iter().zip(graph.arcs()) {
@@ -173,8 +174,9 @@ fn neighbors(graph: &Graph) -> Vec<Vec<Neighbor>> {
     of
 }
 
-/// The images of all nodes, where those of the ranks are given: a relay goes to the one that has the images of its neighbors, and of
-/// several such ones in their order. `None` where there is none for some relay. Whether all arcs are kept is still to be seen.
+/// The images of all nodes, where those of the ranks are given: a relay goes to the one that has the images of its
+/// neighbors, and of several such ones in their order. `None` where there is none for some relay. Whether all arcs are
+/// kept is still to be seen.
 fn followed(neighbors: &[Vec<Neighbor>], mut map: Map) -> Option<Map> {
     const OPEN: u32 = u32::MAX;
     let nodes = neighbors.len();

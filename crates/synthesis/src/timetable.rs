@@ -1,13 +1,13 @@
 //! When each message of a forest begins.
 //!
 //! The links of a forest are busy nearly all the time, so what each sends first decides how long others wait. Messages
-//! begin as soon as their links are free and their data is there (list scheduling, Graham, 1969). Among those that could begin,
-//! one with much to wait for it goes first: its busiest link has much left to carry, it brings data for a busy link that has
-//! nothing to send, or a long chain of messages follows it. A schedule that sends in the order of these times keeps all links
-//! busy.
+//! begin as soon as their links are free and their data is there (list scheduling, Graham, 1969). Among those that
+//! could begin, one with much to wait for it goes first: its busiest link has much left to carry, it brings data for a
+//! busy link that has nothing to send, or a long chain of messages follows it. A schedule that sends in the order of
+//! these times keeps all links busy.
 //!
-//! Where many chunks travel along one tree, they take turns with those of other trees. If all of them went first, they would wait
-//! for the links farther down, of which each tree has a share, and links of other trees would be idle.
+//! Where many chunks travel along one tree, they take turns with those of other trees. If all of them went first, they
+//! would wait for the links farther down, of which each tree has a share, and links of other trees would be idle.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -34,7 +34,8 @@ pub(crate) struct Jobs {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sending {
     pub machines: u32,
-    /// The part of its time on the first link for which a message holds a machine of its rank: until its last packet starts.
+    /// The part of its time on the first link for which a message holds a machine of its rank: until its last packet
+    /// starts.
     pub held: f64,
 }
 
@@ -59,7 +60,8 @@ impl Jobs {
         self.classes[class as usize].sender = Some((sender, held));
     }
 
-    /// Adds a class: messages of one unit over the same links that are followed by the same messages, but for their data.
+    /// Adds a class: messages of one unit over the same links that are followed by the same messages, but for their
+    /// data.
     pub(crate) fn class(&mut self, links: &[u32]) -> u32 {
         self.class_of(links, 1.0)
     }
@@ -96,8 +98,8 @@ impl Jobs {
         self.classes[self.list[job as usize].class as usize].units
     }
 
-    /// Begins and the last end. A message holds a link for its units over the link's rate, and is there later by the latencies
-    /// `hops` of its links.
+    /// Begins and the last end. A message holds a link for its units over the link's rate, and is there later by the
+    /// latencies `hops` of its links.
     pub(crate) fn begins(&self, rates: &[f64], hops: &[f64]) -> (Vec<f64>, f64) {
         let takes = self.takes(rates, hops);
         let count = narrow::<u32>(self.list.len());
@@ -116,11 +118,12 @@ impl Jobs {
         self.run(rates, &takes, &Order { missing, behind, chain, is_fixed: false })
     }
 
-    /// The same for the messages backwards, each of which waits for all that it brought data for. `begins` are those of the messages
-    /// forwards: the last goes first, if its data is there.
+    /// The same for the messages backwards, each of which waits for all that it brought data for. `begins` are those of
+    /// the messages forwards: the last goes first, if its data is there.
     ///
-    /// The messages forwards begin as soon as they can, so backwards each would be there just when it is needed, and whatever makes
-    /// one late would make all late. Here they begin as soon as they can again (justification: Wiest, 1964).
+    /// The messages forwards begin as soon as they can, so backwards each would be there just when it is needed, and
+    /// whatever makes one late would make all late. Here they begin as soon as they can again (justification: Wiest,
+    /// 1964).
     pub(crate) fn begins_backwards(&self, begins: &[f64], rates: &[f64], hops: &[f64]) -> (Vec<f64>, f64) {
         let mut missing = vec![0; self.list.len()];
         self.list.iter().filter_map(|job| job.after).for_each(|before| missing[before as usize] += 1);
@@ -204,7 +207,8 @@ struct Order {
 /// Times nearer than that, relatively, are one.
 const CLOSE: f64 = 1e-9;
 
-/// The weight of turns, in times of the busiest link. Measured between 0.05 and 10: from 0.2 on there is little difference.
+/// The weight of turns, in times of the busiest link. Measured between 0.05 and 10: from 0.2 on there is little
+/// difference.
 const TURNS: f64 = 0.5;
 
 /// Messages that wait for their links.
@@ -306,8 +310,8 @@ impl<'a> Queues<'a> {
             && self.jobs.links(class).all(|link| !self.links[link].is_busy)
     }
 
-    /// The time that waits for the next message of a class: that of its busiest link, that of a link which it would give work
-    /// and which has none, and its chain; less what its turn has to wait.
+    /// The time that waits for the next message of a class: that of its busiest link, that of a link which it would
+    /// give work and which has none, and its chain; less what its turn has to wait.
     fn weight(&self, class: u32) -> f64 {
         let Some(&(Ordered(chain), Reverse(job))) = self.waiting[class as usize].peek() else { return 0.0 };
         if self.order.is_fixed {
@@ -391,8 +395,9 @@ mod tests {
         assert_eq!(jobs.begins(&[1.0, 0.5], &[0.25; 2]), (vec![1.0, 0.0, 1.25], 3.5));
     }
 
-    /// Two trees with four chunks each leave over link 0; each goes on over a link of its own, which is half as fast. In turns both of
-    /// these are busy all the time. If all chunks of one tree went first, the last one of the other would end at 12.
+    /// Two trees with four chunks each leave over link 0; each goes on over a link of its own, which is half as fast.
+    /// In turns both of these are busy all the time. If all chunks of one tree went first, the last one of the other
+    /// would end at 12.
     #[test]
     fn trees_take_turns() {
         let mut jobs = Jobs::default();
@@ -408,7 +413,8 @@ mod tests {
         assert_eq!(jobs.begins(&[1.0, 0.5, 0.5], &[0.0; 3]).1, 10.0);
     }
 
-    /// A rank with one machine sends over two links: each message holds the machine until its last of four packets starts.
+    /// A rank with one machine sends over two links: each message holds the machine until its last of four packets
+    /// starts.
     #[test]
     fn messages_wait_for_a_machine_of_their_rank() {
         let mut jobs = Jobs::default();

@@ -1,10 +1,11 @@
 //! Forests on networks that look alike from every rank, such as tori: one tree, moved to every root.
 //!
-//! On such a network (a Cayley graph of a product of cyclic groups) the arcs of a node differ by their *step*, the difference
-//! of the ranks that they join. Moved to all roots, a tree puts on every arc of a step as many blocks as it has arcs of that step.
-//! So the busiest arc is found by counting, and the program of [`crate::packing`] becomes a small one: every rank, at its
-//! distance from the root, takes each chunk over one of the steps from ranks that are nearer. Which ranks take which step is
-//! a flow from ranks to steps. All trees have the least depth, whatever the throughput.
+//! On such a network (a Cayley graph of a product of cyclic groups) the arcs of a node differ by their *step*, the
+//! difference of the ranks that they join. Moved to all roots, a tree puts on every arc of a step as many blocks as it
+//! has arcs of that step. So the busiest arc is found by counting, and the program of [`crate::packing`] becomes a
+//! small one: every rank, at its distance from the root, takes each chunk over one of the steps from ranks that are
+//! nearer. Which ranks take which step is a flow from ranks to steps. All trees have the least depth, whatever the
+//! throughput.
 
 use rustc_hash::FxHashMap;
 use unisono_base::{interrupt::poll, narrow};
@@ -201,8 +202,8 @@ impl Steps {
                 let time = time.fold(0.0, f64::max) / f64::from(chunks);
                 return (quotas, time);
             }
-            // The steps on the side of the source are all full: together they need more, and the next time is the earliest at
-            // which one of them carries one chunk more.
+            // The steps on the side of the source are all full: together they need more, and the next time is the
+            // earliest at which one of them carries one chunk more.
             let side = flow.side(source);
             let full = (0..steps).filter(|step| side[groups.len() + step]);
             let next = full.map(|step| (most[step] + 1, u128::from(self.of[step].1)));
@@ -236,8 +237,8 @@ impl Translated {
         self.steps.of.len()
     }
 
-    /// The messages of rank 0's block. Moved to all roots, they load every link of a step alike, so a step stands for a link.
-    /// With `hosts`, the sum of each message comes before it.
+    /// The messages of rank 0's block. Moved to all roots, they load every link of a step alike, so a step stands for a
+    /// link. With `hosts`, the sum of each message comes before it.
     pub(crate) fn jobs(&self, sending: Option<Sending>, mut hosts: Option<&mut Hosts>) -> (Jobs, Vec<f64>) {
         let dims = &self.steps.dims;
         let mut jobs = Jobs::default();

@@ -1,7 +1,7 @@
 //! The time of compute on an accelerator, by its roofline.
 //!
-//! T = max(operations / peak rate, bytes / memory rate). Source: Williams, Waterman and Patterson, "Roofline: An Insightful
-//! Visual Performance Model", CACM 52(4), 2009.
+//! T = max(operations / peak rate, bytes / memory rate). Source: Williams, Waterman and Patterson, "Roofline: An
+//! Insightful Visual Performance Model", CACM 52(4), 2009.
 
 use crate::Compute;
 

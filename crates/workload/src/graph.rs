@@ -21,8 +21,8 @@ pub struct WorkloadGraph {
     pub groups: Vec<Groups>,
     /// Of each set of groups, how its collectives are made; empty where no program says it.
     pub choices: Vec<Choice>,
-    /// Each distinct set of tables of receivers once. A table has of each rank the rank that it sends to, itself where it sends
-    /// nothing; the messages of all tables of a set are sent at once.
+    /// Each distinct set of tables of receivers once. A table has of each rank the rank that it sends to, itself where
+    /// it sends nothing; the messages of all tables of a set are sent at once.
     pub receivers: Vec<Vec<Vec<u32>>>,
     pub classes: Vec<RankClass>,
     pub queues: Queues,
@@ -47,12 +47,12 @@ pub struct Choice {
 /// The order in which the queues of a rank take nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Queues {
-    /// Program order, as the streams of training frameworks. A dependency on a node therefore includes all earlier nodes of
-    /// its queue.
+    /// Program order, as the streams of training frameworks. A dependency on a node therefore includes all earlier
+    /// nodes of its queue.
     #[default]
     InOrder,
-    /// The order in which nodes become ready, as in task graphs. A receive takes no queue. The collectives of a rank begin in
-    /// program order.
+    /// The order in which nodes become ready, as in task graphs. A receive takes no queue. The collectives of a rank
+    /// begin in program order.
     AsReady,
 }
 
@@ -114,7 +114,8 @@ pub struct Collected {
 pub enum Work {
     Compute(Compute),
     Collective(Collected),
-    /// Each rank sends to its receivers, and waits for what it receives; `receivers` is in [`WorkloadGraph::receivers`].
+    /// Each rank sends to its receivers, and waits for what it receives; `receivers` is in
+    /// [`WorkloadGraph::receivers`].
     Permute {
         bytes: u64,
         receivers: u32,

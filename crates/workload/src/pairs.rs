@@ -19,7 +19,8 @@ pub struct Unmatched {
 type Ends = Vec<(u64, usize)>;
 
 impl WorkloadGraph {
-    /// Checks that the messages that a rank sends to another with a tag are as many, and as long, as those that are received.
+    /// Checks that the messages that a rank sends to another with a tag are as many, and as long, as those that are
+    /// received.
     ///
     /// # Errors
     /// The first message without its other end.

@@ -123,8 +123,8 @@ pub fn within(pes: u32, wavelets: u64, depth_cycles: f64, contention: u32) -> Si
 /// How many of the `rest` smallest slopes of both parts belong to the part without the last child:
 /// there slope `k >= 2` occurs `binom(D+k-2, k-1)` times, in the last child's subtree `k >= 1` occurs `binom(D+k-2, k)`
 /// times. Slopes are taken ascending; what is left of the last one may be cut anywhere. The part without the last child
-/// takes all it can: the last child's subtree is then the smaller one, and its vector comes sooner. All cuts cost the same
-/// by Eq. 1, but on a fabric with finite queues the other end is up to 22 % slower.
+/// takes all it can: the last child's subtree is then the smaller one, and its vector comes sooner. All cuts cost the
+/// same by Eq. 1, but on a fabric with finite queues the other end is up to 22 % slower.
 fn split(depth: u32, contention: u32, rest: u64) -> u64 {
     let (mut own, mut left) = (0u64, rest);
     // binom(D+k-2, k-1), the occurrences in the part without the last child (for k = 1 the child itself).

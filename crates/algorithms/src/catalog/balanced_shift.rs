@@ -1,11 +1,11 @@
-//! Balanced shift: an alltoall or allgather in which message k of every rank goes to the rank at the same distance in every
-//! dimension, the coordinates of rank k. Each of these shifts moves the whole torus alike, so it loads all links of one
-//! direction alike. Nobody waits for what arrives: one lane sends, another receives.
+//! Balanced shift: an alltoall or allgather in which message k of every rank goes to the rank at the same distance in
+//! every dimension, the coordinates of rank k. Each of these shifts moves the whole torus alike, so it loads all links
+//! of one direction alike. Nobody waits for what arrives: one lane sends, another receives.
 //!
-//! T = alpha + the bytes of the busiest link beta. In one dimension it is the shift pattern of `pairwise` without its rounds.
-//! As an allgather it is what messages between all pairs are: no fewer bytes, but nothing that waits.
-//! Source: Prisacari, Rodriguez, Minkenberg, Hoefler, "Bandwidth-optimal all-to-all exchanges in fat tree networks", 2013;
-//! "HammingMesh", section 5 (the alltoall by shifts; what is said of dimensions is ours).
+//! T = alpha + the bytes of the busiest link beta. In one dimension it is the shift pattern of `pairwise` without its
+//! rounds. As an allgather it is what messages between all pairs are: no fewer bytes, but nothing that waits.
+//! Source: Prisacari, Rodriguez, Minkenberg, Hoefler, "Bandwidth-optimal all-to-all exchanges in fat tree networks",
+//! 2013; "HammingMesh", section 5 (the alltoall by shifts; what is said of dimensions is ours).
 
 use unisono_base::NodeId;
 use unisono_collective::Kind;

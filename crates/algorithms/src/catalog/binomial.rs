@@ -185,8 +185,8 @@ fn scatter(b: &mut Builder, c: &Collective) {
     }
 }
 
-/// The blocks of the messages of a gather on the way that carries most, which goes through full subtrees or through the one that
-/// is not full.
+/// The blocks of the messages of a gather on the way that carries most, which goes through full subtrees or through the
+/// one that is not full.
 fn longest_way(ranks: u32) -> Vec<u32> {
     let stages = ranks.ilog2();
     let (full, rest) = ((0..stages).map(|k| 1 << k).collect::<Vec<_>>(), ranks - (1 << stages));

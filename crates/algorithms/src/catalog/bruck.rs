@@ -3,8 +3,8 @@
 //! Allgather: rank r holds the blocks of ranks r, r+1, ... and in round k sends the first 2^k of them to rank r - 2^k.
 //! Alltoall: the block for the rank i further on hops by 2^k in round k for every bit k of i. What goes together is
 //! packed, so a round is one message.
-//! T = ceil(log2 P) alpha + (P-1) n beta to allgather blocks of n; ceil(log2 P)(alpha + P/2 n beta) for an alltoall where P
-//! is a power of two.
+//! T = ceil(log2 P) alpha + (P-1) n beta to allgather blocks of n; ceil(log2 P)(alpha + P/2 n beta) for an alltoall
+//! where P is a power of two.
 //! Source: Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient algorithms for all-to-all communications in multiport
 //! message-passing systems", IEEE TPDS 1997.
 

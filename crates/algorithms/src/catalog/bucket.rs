@@ -1,10 +1,11 @@
-//! Bucket: an allreduce of 2D parts of the vector at once on a D-dimensional torus of ranks, one for each dimension to start
-//! with and each direction. Each part is reduce-scattered along one dimension after another, so that it gets shorter, and
-//! gathered the same way back; at any time the parts are on different links.
+//! Bucket: an allreduce of 2D parts of the vector at once on a D-dimensional torus of ranks, one for each dimension to
+//! start with and each direction. Each part is reduce-scattered along one dimension after another, so that it gets
+//! shorter, and gathered the same way back; at any time the parts are on different links.
 //!
 //! T = 2 sum over dimensions (P_d - 1) alpha + (P-1)/P n/D beta for the price beta of a byte on one link, where the
 //! extents are equal: on a square torus 4 (sqrt P - 1) alpha + (P-1)/P n/2 beta. Unequal extents leave links idle.
-//! Every element is finished on one rank and passed on from there: the same bits on all ranks. The operator must commute.
+//! Every element is finished on one rank and passed on from there: the same bits on all ranks. The operator must
+//! commute.
 //! Source: Jain, Sabharwal, "Optimal bucket algorithms for large MPI collectives on torus interconnects", 2010; Sack,
 //! Gropp, "Collective algorithms for multiported torus networks", 2015; "HammingMesh", section 4.
 

@@ -1,12 +1,14 @@
 //! Concurrent flow: an all-to-all along trees that load the links of the network evenly.
 //!
 //! The block of every pair of ranks is cut into `chunks`; for each chunk, every rank has a tree to all others
-//! ([`unisono_synthesis::Scatter`]). A message along a link of the tree carries the blocks of ranks at and below its end, at most
-//! `batch` of them; the rank there keeps its own and passes the others on. Senders pack blocks that are not side by side.
+//! ([`unisono_synthesis::Scatter`]). A message along a link of the tree carries the blocks of ranks at and below its
+//! end, at most `batch` of them; the rank there keeps its own and passes the others on. Senders pack blocks that are
+//! not side by side.
 //!
-//! T = end of the timetable of all messages; the bound `flow` is the least time of such a flow. Source: Shahrokhi and Matula, "The
-//! maximum concurrent flow problem", JACM 1990; Basu et al., "Efficient all-to-all collective communication schedules for
-//! direct-connect topologies", HPDC 2024. Messages take the ways that the network routes, with the fewest links.
+//! T = end of the timetable of all messages; the bound `flow` is the least time of such a flow. Source: Shahrokhi and
+//! Matula, "The maximum concurrent flow problem", JACM 1990; Basu et al., "Efficient all-to-all collective
+//! communication schedules for direct-connect topologies", HPDC 2024. Messages take the ways that the network routes,
+//! with the fewest links.
 
 use std::sync::Arc;
 
@@ -147,7 +149,8 @@ impl<'a> Messages<'a> {
         let Passed { from, to, link, blocks } = self.hops[tree][m.hop as usize];
         let sends = self.lanes.sends(from, link);
         let above = self.by[tree][from as usize];
-        // The blocks of ranks below a rank are held in the order of hops, from the one after that which reaches the rank.
+        // The blocks of ranks below a rank are held in the order of hops, from the one after that which reaches the
+        // rank.
         let (source, earlier) = if above == ROOT {
             (self.packed(b, m, tree, sends), None)
         } else {

@@ -1,10 +1,10 @@
 //! N-way dissemination: in every round each rank sends to `ways` ranks further on and hears from as many before it, so
 //! ceil(log_{ways+1} P) rounds reach all.
 //!
-//! With l ranks heard of, round by round: a barrier listens to the ranks l, 2l, ... before, and hearing of a rank twice does no
-//! harm. An allreduce must take each operand once, for any P: the length of what a rank has without its own operand
-//! grows by the digits d of P-1 in base ways+1, l -> (ways+1) l + d, as d of the senders include their own operand and
-//! the others do not. Where P is a power of ways+1 all include it, which is the classic pattern.
+//! With l ranks heard of, round by round: a barrier listens to the ranks l, 2l, ... before, and hearing of a rank twice
+//! does no harm. An allreduce must take each operand once, for any P: the length of what a rank has without its own
+//! operand grows by the digits d of P-1 in base ways+1, l -> (ways+1) l + d, as d of the senders include their own
+//! operand and the others do not. Where P is a power of ways+1 all include it, which is the classic pattern.
 //! T = ceil(log_{ways+1} P)(alpha + ways n beta + ways n gamma).
 //! Each rank starts with another operand, so ranks may differ in the last bits, unless one round does it.
 //! Source: Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization", 1988; Hoefler et al., "Fast barrier

@@ -1,8 +1,9 @@
-//! Dual rings: two bidirectional rings on edge-disjoint Hamiltonian cycles of a torus of ranks, each direction of each with a
-//! quarter of the vector, so that all four links of every rank are in use in both directions.
+//! Dual rings: two bidirectional rings on edge-disjoint Hamiltonian cycles of a torus of ranks, each direction of each
+//! with a quarter of the vector, so that all four links of every rank are in use in both directions.
 //!
 //! T = 2(P-1) alpha + (P-1)/P n/2 beta for the price beta of a byte on one link.
-//! Every element is finished on one rank and passed on from there: the same bits on all ranks. The operator must commute.
+//! Every element is finished on one rank and passed on from there: the same bits on all ranks. The operator must
+//! commute.
 //! Source: "HammingMesh", section 4 (allreduce); the cycles: [`crate::ranks::hamilton`].
 
 use unisono_base::{NodeId, Span};

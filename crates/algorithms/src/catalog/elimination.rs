@@ -1,21 +1,21 @@
-//! Elimination: recursive doubling for any number of ranks in which three ranks become two, or two become one, beside the
-//! exchanges of the others.
+//! Elimination: recursive doubling for any number of ranks in which three ranks become two, or two become one, beside
+//! the exchanges of the others.
 //!
-//! 3-2: x and y exchange, then x sends what it has to z, and z its operand to y; y and z go on with the sum of all three,
-//! x is out. 2-1: x sends to y and is out. Ranks that are out get the result at the end.
-//! * `overlapping`: stage by stage, groups of ranks pair up; where their number is odd, the last three become two. The last
-//!   group is the only one that runs late, and it is the z of the next three, so that one round is lost in all.
-//! * `non-overlapping`: first groups of two, three (3-2) or four (2-1 twice, then an exchange) make the number of ranks a power
-//!   of two, then all exchange.
+//! 3-2: x and y exchange, then x sends what it has to z, and z its operand to y; y and z go on with the sum of all
+//! three, x is out. 2-1: x sends to y and is out. Ranks that are out get the result at the end.
+//! * `overlapping`: stage by stage, groups of ranks pair up; where their number is odd, the last three become two. The
+//!   last group is the only one that runs late, and it is the z of the next three, so that one round is lost in all.
+//! * `non-overlapping`: first groups of two, three (3-2) or four (2-1 twice, then an exchange) make the number of ranks
+//!   a power of two, then all exchange.
 //!
-//! * `halving`, for long vectors: the groups of `overlapping`, but ranks that meet keep half of what they hold each, and the
-//!   vector is gathered the same way back; see [`halving`].
+//! * `halving`, for long vectors: the groups of `overlapping`, but ranks that meet keep half of what they hold each,
+//!   and the vector is gathered the same way back; see [`halving`].
 //!
-//! T = (ceil(log2 P) + 1)(alpha + n beta + n gamma) of the first two; log2 P rounds where P is a power of two. Groups are
-//! intervals of ranks, so operands keep their order, and all ranks end with the same bits.
+//! T = (ceil(log2 P) + 1)(alpha + n beta + n gamma) of the first two; log2 P rounds where P is a power of two. Groups
+//! are intervals of ranks, so operands keep their order, and all ranks end with the same bits.
 //! Source: Rabenseifner, Traeff, "More efficient reduction algorithms for non-power-of-two number of processors in
-//! message-passing parallel systems", EuroPVM/MPI 2004 (the ring for three groups is not here); "Recursive multiplying",
-//! section 6.4 and figure 23.
+//! message-passing parallel systems", EuroPVM/MPI 2004 (the ring for three groups is not here); "Recursive
+//! multiplying", section 6.4 and figure 23.
 
 mod halving;
 

@@ -1,13 +1,13 @@
 //! Forest: every root's block travels along trees that are made for the links of the network.
 //!
-//! The trees have together the best throughput that the network allows, or come near ([`unisono_synthesis`]). An allgather
-//! spreads the block of every rank, a broadcast that of one; reduce-scatter and reduce run the trees backwards, and an allreduce
-//! does one after the other, block by block. A block is cut into `chunks`, each on a tree of its own, and a rank passes
-//! a chunk on when it has all of it.
+//! The trees have together the best throughput that the network allows, or come near ([`unisono_synthesis`]). An
+//! allgather spreads the block of every rank, a broadcast that of one; reduce-scatter and reduce run the trees
+//! backwards, and an allreduce does one after the other, block by block. A block is cut into `chunks`, each on a tree
+//! of its own, and a rank passes a chunk on when it has all of it.
 //!
-//! T = end of the timetable of all messages ([`unisono_synthesis::Fabric::messages`]). Source: packings of arborescences,
-//! Edmonds (1973); ForestColl, Zhao et al., arXiv 2402.06787. Messages take the ways that the network routes, so the optimum of
-//! ForestColl, which chooses ways, is a bound.
+//! T = end of the timetable of all messages ([`unisono_synthesis::Fabric::messages`]). Source: packings of
+//! arborescences, Edmonds (1973); ForestColl, Zhao et al., arXiv 2402.06787. Messages take the ways that the network
+//! routes, so the optimum of ForestColl, which chooses ways, is a bound.
 
 use std::sync::Arc;
 
@@ -65,8 +65,8 @@ struct Chosen {
 }
 
 impl Chosen {
-    /// The forest that the parameters name, and where they do not the one that is predicted to end first. A block has no more
-    /// chunks than elements.
+    /// The forest that the parameters name, and where they do not the one that is predicted to end first. A block has
+    /// no more chunks than elements.
     fn new(case: &Case, params: &Params) -> Result<Self, AlgorithmError> {
         let (fabric, roots) = (fabric(case)?, roots(case));
         let refused = |reason: NoForest| unsupported(reason.to_string());
@@ -143,8 +143,8 @@ impl Messages<'_> {
         }
     }
 
-    /// The timetable backwards: every rank combines its part of each chunk with those from below and sends the sum up. Returns
-    /// the instructions that end the chunks at their roots.
+    /// The timetable backwards: every rank combines its part of each chunk with those from below and sends the sum up.
+    /// Returns the instructions that end the chunks at their roots.
     fn collect(&mut self, b: &mut Builder, table: &[Message]) -> Vec<Option<InstrId>> {
         let mut arrived: Vec<Vec<Operand>> = self.table(Vec::new());
         let mut ends = self.table(None);

@@ -1,10 +1,10 @@
 //! Two levels: one algorithm inside each node, another among nodes.
 //!
-//! `leaders`: each node reduces to its first rank, these ranks make the collective among them, and each gives the result to
-//! its node. `lanes`: each node reduce-scatters, rank k of all nodes make an allreduce of block k, and each node
-//! allgathers; every rank then uses the network, which pays where a node's ranks have an interface each, or one rank
-//! cannot fill it. Source: Traeff, Hunold, "Decomposing MPI collectives for exploiting multi-lane communication", 2020 (lanes);
-//! MVAPICH2 and Open MPI's HAN (leaders).
+//! `leaders`: each node reduces to its first rank, these ranks make the collective among them, and each gives the
+//! result to its node. `lanes`: each node reduce-scatters, rank k of all nodes make an allreduce of block k, and each
+//! node allgathers; every rank then uses the network, which pays where a node's ranks have an interface each, or one
+//! rank cannot fill it. Source: Traeff, Hunold, "Decomposing MPI collectives for exploiting multi-lane communication",
+//! 2020 (lanes); MVAPICH2 and Open MPI's HAN (leaders).
 
 use unisono_base::{NodeId, narrow};
 use unisono_collective::{Collective, Kind};

@@ -1,8 +1,8 @@
 //! Collectives in the switches: one tree, or several for parts of the vector; a chain for a scan.
 //!
-//! On a machine of kind `in-network`, T(m) = alpha + beta m with alpha the latency of the longest way up and down, beta by Eq. 2.
-//! On a network whose switches reduce, the schedule is timed message by message, and its vector is cut into chunks; there is no
-//! scan and no barrier there.
+//! On a machine of kind `in-network`, T(m) = alpha + beta m with alpha the latency of the longest way up and down, beta
+//! by Eq. 2. On a network whose switches reduce, the schedule is timed message by message, and its vector is cut into
+//! chunks; there is no scan and no barrier there.
 //! "Accelerating Allreduce with in-network reduction on Intel PIUMA", "Allreduce Embedding", "Analysis".
 
 use unisono_base::narrow;

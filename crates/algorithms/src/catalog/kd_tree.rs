@@ -1,10 +1,10 @@
 //! k-d trees: two or four balanced binary trees over all PEs of a grid, each with its share of the vector.
 //!
-//! A tree spans a rectangle by the PE in its middle, and the two halves of the rectangle by trees of their own: the layout
-//! of an H-tree, whose edges hardly share links. The farthest PE loses no hop by it, as the middle lies on its way.
-//! PEs that receive in one tree have an even row plus column, in the next an odd one, so that every PE receives at most
-//! the whole vector once: C = B, D = ceil(log2 P) + 1, the datapath does 1.5 B. The third and fourth tree cut squares
-//! the other way. T is about 1.5 B + M + N + 5 D with the largest link load near B.
+//! A tree spans a rectangle by the PE in its middle, and the two halves of the rectangle by trees of their own: the
+//! layout of an H-tree, whose edges hardly share links. The farthest PE loses no hop by it, as the middle lies on its
+//! way. PEs that receive in one tree have an even row plus column, in the next an odd one, so that every PE receives at
+//! most the whole vector once: C = B, D = ceil(log2 P) + 1, the datapath does 1.5 B. The third and fourth tree cut
+//! squares the other way. T is about 1.5 B + M + N + 5 D with the largest link load near B.
 //!
 //! Source: this project; the paper leaves 2D open (section 7.5: "room for improvement").
 

@@ -3,8 +3,8 @@
 //! Pairs exchange their blocks, then every rank exchanges two blocks a round, with one neighbor and the other by turns,
 //! and passes on what it got in the round before.
 //! T = P/2 alpha + (P-1) n beta for blocks of n.
-//! Source: Chen, Zhang, Zhang, Yuan, "Performance evaluation of allgather algorithms on terascale Linux cluster with fast
-//! Ethernet", HPC Asia 2005; Open MPI, coll_base_allgather.c.
+//! Source: Chen, Zhang, Zhang, Yuan, "Performance evaluation of allgather algorithms on terascale Linux cluster with
+//! fast Ethernet", HPC Asia 2005; Open MPI, coll_base_allgather.c.
 
 use unisono_base::NodeId;
 use unisono_collective::Kind;

@@ -1,6 +1,7 @@
 //! Quad two-phase: the four lines of quad-chain, each line a chain of groups of S PEs and then a chain over the groups'
-//! ends. The ends are shifted from line to line and from tree to tree, and in the lines that merge the others so that a PE
-//! ends few groups at once: on a wafer each of its children and the flood after an allreduce take one of 8 input queues.
+//! ends. The ends are shifted from line to line and from tree to tree, and in the lines that merge the others so that a
+//! PE ends few groups at once: on a wafer each of its children and the flood after an allreduce take one of 8 input
+//! queues.
 //!
 //! T is about 1.5 B + 3 n + 20 sqrt(n) on n x n with S = sqrt(n).
 //! Source: this project; the paper leaves 2D open (section 7.5).

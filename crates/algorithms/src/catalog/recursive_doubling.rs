@@ -4,7 +4,8 @@
 //! Every rank adds the same operands in the same order, so all ranks end with the same bits.
 //! In a scan what a rank has goes to the rank 2^k after it only, for any P: ceil(log2 P)(alpha + n beta + n gamma).
 //! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005; MPICH.
-//! Scan: Kogge, Stone, "A parallel algorithm for the efficient solution of a general class of recurrence equations", 1973.
+//! Scan: Kogge, Stone, "A parallel algorithm for the efficient solution of a general class of recurrence equations",
+//! 1973.
 
 use unisono_base::NodeId;
 use unisono_collective::{Collective, Kind};

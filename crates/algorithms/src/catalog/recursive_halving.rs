@@ -1,8 +1,11 @@
-//! Recursive halving: a reduce-scatter in which every rank exchanges half of what it holds with the rank P/2, P/4, ... away.
+//! Recursive halving: a reduce-scatter in which every rank exchanges half of what it holds with the rank P/2, P/4, ...
+//! away.
 //!
-//! T = log2 P alpha + (P-1) n (beta + gamma) for blocks of n where P is a power of two; else the first ranks fold in pairs
-//! before, and get their blocks after. Operands meet across half of the ranks first, so the operator must commute.
-//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005 (reduce-scatter).
+//! T = log2 P alpha + (P-1) n (beta + gamma) for blocks of n where P is a power of two; else the first ranks fold in
+//! pairs before, and get their blocks after. Operands meet across half of the ranks first, so the operator must
+//! commute.
+//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005
+//! (reduce-scatter).
 
 use unisono_collective::Kind;
 use unisono_lower::Round;
@@ -34,7 +37,8 @@ impl RankAlgorithm for RecursiveHalving {
         let fold = Fold::new(c.ranks);
         let nodes = fold.nodes();
         let start = |block: u32| fold.first(block) * len;
-        // Those that folded keep the whole vector, all others the half that the first stage leaves: from where, and where.
+        // Those that folded keep the whole vector, all others the half that the first stage leaves: from where, and
+        // where.
         let middle = start(fold.whole / 2);
         let keeps = |v: u32| match v {
             _ if v < fold.pairs => (0, all),

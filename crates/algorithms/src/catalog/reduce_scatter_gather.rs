@@ -1,9 +1,10 @@
 //! Reduce-scatter, then gather: Rabenseifner's reduce. The vector is halved and reduced at doubling distance, then its
 //! blocks are gathered to the root the same way back.
 //!
-//! T = 2 log2 P alpha + 2 (P-1)/P n beta + (P-1)/P n gamma where P is a power of two; else the first ranks fold in pairs
-//! before, the root staying. Operands keep their order.
-//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, section 5.1.
+//! T = 2 log2 P alpha + 2 (P-1)/P n beta + (P-1)/P n gamma where P is a power of two; else the first ranks fold in
+//! pairs before, the root staying. Operands keep their order.
+//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, section
+//! 5.1.
 
 use unisono_collective::{Collective, Kind};
 use unisono_lower::Round;

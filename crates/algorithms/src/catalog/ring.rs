@@ -80,7 +80,8 @@ const SENDS: u32 = 1;
 /// they receive, and on a fabric, where chunks are longer than the queues around the ring, wait for ever; so would they
 /// if what arrives were passed on at once, for each chunk would still need room to turn in.
 ///
-/// The second phase writes a place that the first one sent: what is ordered around the whole ring is said of the PE too.
+/// The second phase writes a place that the first one sent: what is ordered around the whole ring is said of the PE
+/// too.
 pub fn emit(
     b: &mut Builder,
     line: &[NodeId],

@@ -1,15 +1,16 @@
 //! Slack trees: one, two or three trees over a grid, deep near the root and shallow far from it.
 //!
-//! What counts is not the depth D beside the distance L but the slowest way, its hops plus 2 T_R + 1 cycles a message. A PE
-//! that is h hops nearer than the farthest may be h / (2 T_R + 1) messages deeper at no cost. If the i-th child that a PE
-//! takes costs 2 T_R + i cycles beside its hops, then trees in which PE x sends at least t(x) before the root ends exist
-//! only if the sum of e^(-r t(x)) is at most 1, where r solves sum over i of e^(-r (2 T_R + i)) = 1 (Kraft's inequality for
-//! codes whose letters differ in cost). So a region R below parent v takes about ln(sum over x in R of e^(r |x - v|)) / r
-//! cycles, and a region is cut where its parts take equally long. On n x n this is a constant beside 2 n: depth no longer
-//! costs log n messages.
+//! What counts is not the depth D beside the distance L but the slowest way, its hops plus 2 T_R + 1 cycles a message.
+//! A PE that is h hops nearer than the farthest may be h / (2 T_R + 1) messages deeper at no cost. If the i-th child
+//! that a PE takes costs 2 T_R + i cycles beside its hops, then trees in which PE x sends at least t(x) before the root
+//! ends exist only if the sum of e^(-r t(x)) is at most 1, where r solves sum over i of e^(-r (2 T_R + i)) = 1 (Kraft's
+//! inequality for codes whose letters differ in cost). So a region R below parent v takes about ln(sum over x in R of
+//! e^(r |x - v|)) / r cycles, and a region is cut where its parts take equally long. On n x n this is a constant beside
+//! 2 n: depth no longer costs log n messages.
 //!
-//! A PE has at most K children in one of the T trees and works as a leaf in the others: C = (K + T - 1) B / T. Trees choose
-//! their inner PEs and ways so that no link carries more than that. T = 2 n + const + C, where k-d trees have 10 log2 n.
+//! A PE has at most K children in one of the T trees and works as a leaf in the others: C = (K + T - 1) B / T. Trees
+//! choose their inner PEs and ways so that no link carries more than that. T = 2 n + const + C, where k-d trees have 10
+//! log2 n.
 //!
 //! Source: this project; the paper leaves 2D open (section 7.5: "room for improvement").
 
@@ -50,9 +51,9 @@ const PLACES: usize = 8;
 /// Cycles that count against a top of the wrong diagonal: diagonals are what keeps inner PEs of several trees apart.
 const DIAGONAL: f64 = 0.5;
 
-/// Wavelets of the longest vector that is worth a try, on any grid from 16 x 16 to 128 x 128: measured. All PEs of these trees
-/// are busy all the time, and with longer vectors the trees disturb each other more than the even ones of kd-tree do; three
-/// trees do so from a third of that on.
+/// Wavelets of the longest vector that is worth a try, on any grid from 16 x 16 to 128 x 128: measured. All PEs of
+/// these trees are busy all the time, and with longer vectors the trees disturb each other more than the even ones of
+/// kd-tree do; three trees do so from a third of that on.
 const LONGEST: u64 = 96;
 
 /// Rows and columns, each from the first to behind the last.
@@ -84,7 +85,8 @@ fn rate(children: u32, depth_cycles: f64) -> f64 {
 }
 
 /// How much of r is used. Full r lets so many far regions send to few PEs near the root that links carry twice what PEs
-/// do; the more so, the longer the sides and the more children. These values are measured, on n x n for n from 16 to 256.
+/// do; the more so, the longer the sides and the more children. These values are measured, on n x n for n from 16 to
+/// 256.
 fn late(grid: Grid, children: u32) -> f64 {
     f64::min(0.5, 12.0 / (f64::from(children) * f64::from(longer(grid)).sqrt()))
 }
@@ -290,8 +292,8 @@ impl Algorithm for SlackTree {
     }
 
     fn size(&self, case: &Case, params: &Params) -> Size {
-        // Most goes to ways around full links: the longer the sides and the fewer the children, the more. Measured on up
-        // to 757 x 996 PEs.
+        // Most goes to ways around full links: the longer the sides and the fewer the children, the more. Measured on
+        // up to 757 x 996 PEs.
         const A_PE: u128 = 20_000;
         const A_PE_BY_SIDE: u128 = 40;
         let number = |name, default| params.number(INFO.name, name, 1..=8).ok().flatten().unwrap_or(default);

@@ -1,12 +1,13 @@
-//! Swing: an allreduce by halving and doubling whose peers lie on alternating sides, at distances 1, 1, 3, 5, 11, ..., so that
-//! messages travel shorter ways on a torus than at distances 1, 2, 4, 8.
+//! Swing: an allreduce by halving and doubling whose peers lie on alternating sides, at distances 1, 1, 3, 5, 11, ...,
+//! so that messages travel shorter ways on a torus than at distances 1, 2, 4, 8.
 //!
-//! In step s rank r exchanges with r + rho(s) if it is even, with r - rho(s) if it is odd, rho(s) = (1 - (-2)^(s+1)) / 3,
-//! along one dimension; the dimensions take turns. 2D parts of the vector run at once, one for each dimension to start
-//! with and each sign of rho. Which blocks go where follows from trees: block b is reduced along the ranks that b would
-//! reach if it went through the steps from the last to the first, each rank sending in the step that reached it; so every
-//! operand counts once, and the blocks come back the same way. Where extents are powers of two, these are halves, numbered
-//! so that they follow each other and each step takes one message; other even extents take more messages a step.
+//! In step s rank r exchanges with r + rho(s) if it is even, with r - rho(s) if it is odd, rho(s) = (1 - (-2)^(s+1)) /
+//! 3, along one dimension; the dimensions take turns. 2D parts of the vector run at once, one for each dimension to
+//! start with and each sign of rho. Which blocks go where follows from trees: block b is reduced along the ranks that b
+//! would reach if it went through the steps from the last to the first, each rank sending in the step that reached it;
+//! so every operand counts once, and the blocks come back the same way. Where extents are powers of two, these are
+//! halves, numbered so that they follow each other and each step takes one message; other even extents take more
+//! messages a step.
 //! T = 2 log2 P alpha + (P-1)/P n/D beta (1 + what longer ways share) for the price beta of a byte on one link.
 //! The operator must commute; the same bits on all ranks. Not built: the extra rank of an odd extent.
 //! Source: De Sensi, Bonato, Saam, Hoefler, "Swing: Short-cutting Rings for Higher Bandwidth Allreduce", NSDI 2024.
@@ -218,8 +219,8 @@ impl Sent {
         Self::Halves(places)
     }
 
-    /// The blocks that `from` sends in step `s`, in neighboring ones, by whether `rank` has its sum of them in the output, as it
-    /// has received of them before.
+    /// The blocks that `from` sends in step `s`, in neighboring ones, by whether `rank` has its sum of them in the
+    /// output, as it has received of them before.
     fn runs(&self, part: &Part, s: usize, from: u32, rank: u32) -> Vec<(u32, u32, bool)> {
         match self {
             // All that it still holds it has received of in the step before.

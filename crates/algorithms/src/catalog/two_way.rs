@@ -1,18 +1,18 @@
 //! Blocks that travel both ways along every line of PEs: an allgather, a reduce-scatter and an alltoall on a grid.
 //!
-//! Each PE passes on what it takes or adds to, so that one operation receives, keeps or adds, and sends. On a line of P PEs with
-//! blocks of B elements:
+//! Each PE passes on what it takes or adds to, so that one operation receives, keeps or adds, and sends. On a line of P
+//! PEs with blocks of B elements:
 //!
-//! * **allgather**: a PE sends its own block first, and then what arrives, nearest PE first. P-1 blocks have to enter each PE, and its
-//!   datapath works (P+1) B cycles. The PEs in the middle wait in the first half of the time and work for both directions in the
-//!   second, so long blocks take about P/2 B more.
-//! * **reduce-scatter**: the sum of the farthest PE's block starts first; of long blocks only upward, and downward that of the nearest
-//!   PE, so that no PE works for both directions at a time: T = (P+2) B + (6 T_R + 3) (P-1) about.
-//! * **alltoall**: a PE sends its blocks, nearest PE first, and then relays those of the PEs behind it. The link in the middle
-//!   carries P^2/4 B each way, and its PEs take P^2/2 B operations.
+//! * **allgather**: a PE sends its own block first, and then what arrives, nearest PE first. P-1 blocks have to enter
+//!   each PE, and its datapath works (P+1) B cycles. The PEs in the middle wait in the first half of the time and work
+//!   for both directions in the second, so long blocks take about P/2 B more.
+//! * **reduce-scatter**: the sum of the farthest PE's block starts first; of long blocks only upward, and downward that
+//!   of the nearest PE, so that no PE works for both directions at a time: T = (P+2) B + (6 T_R + 3) (P-1) about.
+//! * **alltoall**: a PE sends its blocks, nearest PE first, and then relays those of the PEs behind it. The link in the
+//!   middle carries P^2/4 B each way, and its PEs take P^2/2 B operations.
 //!
-//! On a grid the lines are rows and columns one after the other: rows first for allgather and alltoall, columns first for
-//! reduce-scatter.
+//! On a grid the lines are rows and columns one after the other: rows first for allgather and alltoall, columns first
+//! for reduce-scatter.
 
 use unisono_base::{NodeId, StreamId, narrow};
 use unisono_collective::Kind;
@@ -58,7 +58,8 @@ impl Links {
     }
 }
 
-/// Blocks of `len` elements from each PE of a line to all others. `own` is where PE i has its block, and `at` where block k belongs.
+/// Blocks of `len` elements from each PE of a line to all others. `own` is where PE i has its block, and `at` where
+/// block k belongs.
 fn gather(b: &mut Builder, line: &[NodeId], len: u32, own: &dyn Fn(usize) -> Operand, at: &dyn Fn(usize) -> Operand) {
     let links = Links::new(b, line);
     for (i, &node) in line.iter().enumerate() {
@@ -84,12 +85,13 @@ fn gather(b: &mut Builder, line: &[NodeId], len: u32, own: &dyn Fn(usize) -> Ope
     }
 }
 
-/// Elements of a block from which on the sums of a reduce-scatter start with the nearest PE downward. Measured: on 64 PEs blocks of 16
-/// elements take 1242 simulated cycles with the farthest first both ways and 1784 otherwise, blocks of 64 take 7486 and 4904.
+/// Elements of a block from which on the sums of a reduce-scatter start with the nearest PE downward. Measured: on 64
+/// PEs blocks of 16 elements take 1242 simulated cycles with the farthest first both ways and 1784 otherwise, blocks of
+/// 64 take 7486 and 4904.
 const LONG: u32 = 32;
 
-/// The sums of `len` elements of all PEs of a line, of block j on PE j. `of` is where PE i has its block j, and `into` where its sum
-/// belongs. Operands are taken in the order of the line.
+/// The sums of `len` elements of all PEs of a line, of block j on PE j. `of` is where PE i has its block j, and `into`
+/// where its sum belongs. Operands are taken in the order of the line.
 fn scatter(
     b: &mut Builder,
     line: &[NodeId],
@@ -122,8 +124,8 @@ fn scatter(
     }
 }
 
-/// Messages of `pieces` pieces of `len` elements from each PE of a line to each. `of` is where PE i has a piece for PE j, and `at` where
-/// a piece of PE k belongs on PE i.
+/// Messages of `pieces` pieces of `len` elements from each PE of a line to each. `of` is where PE i has a piece for PE
+/// j, and `at` where a piece of PE k belongs on PE i.
 fn exchange(
     b: &mut Builder,
     line: &[NodeId],

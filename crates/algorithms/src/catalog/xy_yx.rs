@@ -1,5 +1,5 @@
-//! XY/YX halves: half the vector goes along the rows and then column 0, the other half along the columns and then row 0,
-//! each line by the best tree in which a PE has at most two children, which it takes element by element.
+//! XY/YX halves: half the vector goes along the rows and then column 0, the other half along the columns and then row
+//! 0, each line by the best tree in which a PE has at most two children, which it takes element by element.
 //!
 //! For short vectors, where depth counts most. Source: this project; the paper leaves 2D open (section 7.5).
 

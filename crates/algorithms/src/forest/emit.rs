@@ -38,8 +38,8 @@ fn emit(b: &mut Builder, case: &Case, trees: &[Tree]) {
     }
 }
 
-/// Whether several trees at once make sense: a reduce over a grid by an operator that commutes; `corner` asks for the root
-/// in a corner.
+/// Whether several trees at once make sense: a reduce over a grid by an operator that commutes; `corner` asks for the
+/// root in a corner.
 ///
 /// # Errors
 /// The reason why not.

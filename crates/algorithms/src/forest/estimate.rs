@@ -9,7 +9,8 @@ use super::{
 };
 use crate::Case;
 
-/// Elementary steps of [`estimate`] for so many trees: ways of edges and orders of children. Measured on up to 757 x 996 PEs.
+/// Elementary steps of [`estimate`] for so many trees: ways of edges and orders of children. Measured on up to 757 x
+/// 996 PEs.
 pub fn estimate_steps(case: &Case, trees: u32) -> u128 {
     const A_PE: u128 = 1000;
     A_PE * u128::from(trees) * u128::from(case.grid().count())
@@ -21,23 +22,24 @@ fn chunk_cycles(chunk: u32, trees: u32) -> u32 {
     u32::try_from(more + 1).unwrap_or(u32::MAX)
 }
 
-/// Cycles of the busiest datapath without an operation. Two trees there take turns that repeat; of more, one waits for an
-/// element while none of the others has one either, in one of three rounds of all trees. Simulated, a round is one cycle
-/// longer in 1 of 2.9 to 3.3 rounds for four k-d trees on 16 x 16 and 32 x 32 PEs with 1024 to 4096 elements, in 1 of
-/// 2.4 to 3.0 for quad-chain on 8 x 8 to 32 x 32 PEs, and never for two trees.
+/// Cycles of the busiest datapath without an operation. Two trees there take turns that repeat; of more, one waits for
+/// an element while none of the others has one either, in one of three rounds of all trees. Simulated, a round is one
+/// cycle longer in 1 of 2.9 to 3.3 rounds for four k-d trees on 16 x 16 and 32 x 32 PEs with 1024 to 4096 elements, in
+/// 1 of 2.4 to 3.0 for quad-chain on 8 x 8 to 32 x 32 PEs, and never for two trees.
 fn lost_turns(case: &Case, trees: &[Tree]) -> f64 {
     let rounds = loaded(case, trees).map(|(_, share)| share.len).max().unwrap_or(0);
     if trees.len() > 2 { f64::from(rounds) / 3.0 } else { 0.0 }
 }
 
-/// The terms, with the time of the way that is in fact the slowest: near PEs may be many messages away and far ones few, so
-/// the farthest hops and the most messages need not be those of one way. T is the time of the root's first element, and then
-/// what the busiest PE needs for all others. Where few links carry more than that, their streams are not all there at the
-/// same time: half of what is beyond counts, as simulations up to 256 x 256 say.
+/// The terms, with the time of the way that is in fact the slowest: near PEs may be many messages away and far ones
+/// few, so the farthest hops and the most messages need not be those of one way. T is the time of the root's first
+/// element, and then what the busiest PE needs for all others. Where few links carry more than that, their streams are
+/// not all there at the same time: half of what is beyond counts, as simulations up to 256 x 256 say.
 ///
-/// A PE that takes chunks of c elements has c elements of each child except the last before it sends. They take c cycles
-/// of a datapath that the lanes of the other trees want too. With T trees they are taken to get it in 1 - 1/T of these cycles,
-/// a factor chosen to fit two simulated trees on 64 x 64 PEs, so each level waits (c - 1) (2 - 1/T) cycles longer for such a child.
+/// A PE that takes chunks of c elements has c elements of each child except the last before it sends. They take c
+/// cycles of a datapath that the lanes of the other trees want too. With T trees they are taken to get it in 1 - 1/T of
+/// these cycles, a factor chosen to fit two simulated trees on 64 x 64 PEs, so each level waits (c - 1) (2 - 1/T)
+/// cycles longer for such a child.
 pub fn estimate(case: &Case, trees: &[Tree], chunk: u32) -> Estimate {
     let pes: usize = narrow(case.grid().count());
     let ways = Ways::of(case, trees);

@@ -1,9 +1,9 @@
 //! Four trees over a grid that meet in four different lines, seen from the root's corner.
 //!
-//! With the root at (0, 0): tree 0 goes along the rows to the last column, up that column, and along row 0 to the root; tree
-//! 1 along the columns to the last row, along it to column 0, and up; tree 2 along the rows to column 0 and up; tree 3 along
-//! the columns to row 0 and along it. The root is in no line: where a line would end in it (row 0 of tree 2, column 0 of tree
-//! 3), that line hands its sum to the far end of the next line, which has nothing else to receive.
+//! With the root at (0, 0): tree 0 goes along the rows to the last column, up that column, and along row 0 to the root;
+//! tree 1 along the columns to the last row, along it to column 0, and up; tree 2 along the rows to column 0 and up;
+//! tree 3 along the columns to row 0 and along it. The root is in no line: where a line would end in it (row 0 of tree
+//! 2, column 0 of tree 3), that line hands its sum to the far end of the next line, which has nothing else to receive.
 
 use unisono_base::{interrupt::poll, narrow};
 use unisono_machine::Grid;

@@ -1,8 +1,8 @@
 //! Chooses the ways of all edges so that no link carries much more than the others.
 //!
-//! First every edge goes along its row or its column first: a local search lowers the sum of the eighth powers of all link
-//! loads, which is nearly the largest load and still tells every change. Then edges that cross a link with more streams
-//! than the busiest PE has operations, where links and not PEs would set the pace, go around it.
+//! First every edge goes along its row or its column first: a local search lowers the sum of the eighth powers of all
+//! link loads, which is nearly the largest load and still tells every change. Then edges that cross a link with more
+//! streams than the busiest PE has operations, where links and not PEs would set the pace, go around it.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -19,7 +19,8 @@ use super::{
 };
 use crate::Case;
 
-/// The ways of all edges of a forest, in the order of its streams. A link is its first PE times four plus its direction.
+/// The ways of all edges of a forest, in the order of its streams. A link is its first PE times four plus its
+/// direction.
 pub struct Ways {
     grid: Grid,
     edges: Vec<Edge>,
@@ -58,8 +59,8 @@ impl Ways {
     }
 
     /// Leads edges around links with more than `most` streams, and around routers with more than [`ROUTER`]. What stays
-    /// too full grows dearer from pass to pass, also for those who could share it, until edges without another way have it
-    /// (the negotiation of McMurchie and Ebeling, "PathFinder", FPGA 1995).
+    /// too full grows dearer from pass to pass, also for those who could share it, until edges without another way have
+    /// it (the negotiation of McMurchie and Ebeling, "PathFinder", FPGA 1995).
     fn relieve(&mut self, links: Vec<u16>, most: u16) {
         let pes = links.len() / 4;
         let (mut loads, mut dear) = (links, vec![0u32; 5 * pes]);

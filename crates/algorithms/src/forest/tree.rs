@@ -52,9 +52,9 @@ impl Tree {
         children
     }
 
-    /// Along the slowest way to the root, each the most there is: cycles to the end of the first element, hops, messages.
-    /// `children` are in the order in which PEs take them, which takes `chunk` cycles for each except the last, and `hops` are
-    /// those of the edge to a PE's parent.
+    /// Along the slowest way to the root, each the most there is: cycles to the end of the first element, hops,
+    /// messages. `children` are in the order in which PEs take them, which takes `chunk` cycles for each except the
+    /// last, and `hops` are those of the edge to a PE's parent.
     pub fn latency(
         &self,
         children: &[Vec<u32>],
@@ -78,8 +78,8 @@ impl Tree {
     }
 }
 
-/// When a PE has sent its first element: an operation for its last child, or one if it only sends, after `chunk` for each
-/// other child.
+/// When a PE has sent its first element: an operation for its last child, or one if it only sends, after `chunk` for
+/// each other child.
 fn first_out(arrivals: impl ExactSizeIterator<Item = u32>, chunk: u32) -> u32 {
     let last = arrivals.len().saturating_sub(1);
     let taken = |n| if n == last { 1 } else { chunk };

@@ -52,7 +52,8 @@ impl Side {
         (first, table)
     }
 
-    /// The children of the root with the cycle in which each has sent its last wavelet, nearest first; see [`Sides::in_turn`].
+    /// The children of the root with the cycle in which each has sent its last wavelet, nearest first; see
+    /// [`Sides::in_turn`].
     fn ends(&self, wavelets: f64, depth_cycles: f64) -> Vec<(f64, f64)> {
         let (first, table) = self.children();
         let mut ends = vec![wavelets; self.parents.len()];
@@ -94,8 +95,9 @@ impl Side {
     }
 }
 
-/// The cycle in which a PE has processed the last wavelet of its last child. Children are `(end, hops)`: the last wavelet of a
-/// child arrives its hops and 2 T_R + 1 cycles after it was sent, and the vectors take the ramp one after the other.
+/// The cycle in which a PE has processed the last wavelet of its last child. Children are `(end, hops)`: the last
+/// wavelet of a child arrives its hops and 2 T_R + 1 cycles after it was sent, and the vectors take the ramp one after
+/// the other.
 fn taken_in_turn(children: impl IntoIterator<Item = (f64, f64)>, wavelets: f64, depth_cycles: f64) -> f64 {
     let take = |done: f64, (end, hops): (f64, f64)| (done + wavelets).max(end + hops + depth_cycles);
     children.into_iter().fold(0.0, take)
@@ -124,9 +126,9 @@ impl Sides {
         self.left.len() + self.right.len() - 1
     }
 
-    /// Cycles of a reduce in which every PE takes its children one after the other, and the root those to its left first:
-    /// `docs/wafer-model.md` has the recursion for one tree. Two sides work at the same time, so what one side sends
-    /// while the other is on its way costs nothing.
+    /// Cycles of a reduce in which every PE takes its children one after the other, and the root those to its left
+    /// first: `docs/wafer-model.md` has the recursion for one tree. Two sides work at the same time, so what one side
+    /// sends while the other is on its way costs nothing.
     pub fn in_turn(&self, wavelets: u64, depth_cycles: f64) -> Option<f64> {
         let wavelets = wavelets as f64;
         let children = [&self.left, &self.right].map(|side| side.ends(wavelets, depth_cycles));

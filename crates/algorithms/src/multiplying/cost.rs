@@ -1,8 +1,8 @@
 //! What stages cost in the pipelining postal model.
 //!
-//! A stage takes alpha_p + sends (alpha_r + n beta) + reduced n gamma, where a rank sends and reduces so many messages of
-//! n bytes (Eq. 3); the stages of a schedule add up. For wrapped schedules this is an upper bound of the simulated time,
-//! because ranks that stand apart run ahead.
+//! A stage takes alpha_p + sends (alpha_r + n beta) + reduced n gamma, where a rank sends and reduces so many messages
+//! of n bytes (Eq. 3); the stages of a schedule add up. For wrapped schedules this is an upper bound of the simulated
+//! time, because ranks that stand apart run ahead.
 
 use super::{Stage, Stages};
 use crate::Case;

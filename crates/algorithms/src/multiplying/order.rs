@@ -46,11 +46,11 @@ pub fn best_of<E>(
     Ok(best)
 }
 
-/// The same stages in an order whose early ones stay inside nodes of `node_ranks` consecutive ranks: those plain factors
-/// go first whose product is the largest that divides a node (section 8 of the paper proposes this for ARCHER). A stage
-/// exchanges inside blocks of as many ranks as the factors up to its own multiply to, and blocks that divide a node lie
-/// inside one. Exact for factored schedules and for splits of all ranks; other wraps shift ranks, which lets a few
-/// blocks straddle nodes.
+/// The same stages in an order whose early ones stay inside nodes of `node_ranks` consecutive ranks: those plain
+/// factors go first whose product is the largest that divides a node (section 8 of the paper proposes this for ARCHER).
+/// A stage exchanges inside blocks of as many ranks as the factors up to its own multiply to, and blocks that divide a
+/// node lie inside one. Exact for factored schedules and for splits of all ranks; other wraps shift ranks, which lets a
+/// few blocks straddle nodes.
 pub fn within_nodes(stages: &Stages, node_ranks: u32) -> Stages {
     let factors = stages.factors();
     let block = match stages.wrap() {

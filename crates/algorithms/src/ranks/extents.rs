@@ -45,7 +45,8 @@ impl Extents {
         Self { dims, count: 2 }
     }
 
-    /// What `dims` says, else the network's own extents where they hold as many ranks as there are, else nearly a square.
+    /// What `dims` says, else the network's own extents where they hold as many ranks as there are, else nearly a
+    /// square.
     ///
     /// # Errors
     /// Text that is no extents of these ranks.

@@ -1,7 +1,8 @@
 //! Any number of ranks as a power of two: P = 2^m + r, and the first 2r ranks fold in pairs to r.
 //!
 //! Neighbors fold, so virtual ranks stand for intervals of ranks in ascending order.
-//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, as MPICH does.
+//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, as MPICH
+//! does.
 
 use unisono_base::NodeId;
 use unisono_lower::Round;

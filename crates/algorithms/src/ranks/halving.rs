@@ -1,10 +1,11 @@
-//! Exchanges between ranks whose numbers differ in one bit: halving what each rank holds while reducing, and doubling it
-//! while gathering.
+//! Exchanges between ranks whose numbers differ in one bit: halving what each rank holds while reducing, and doubling
+//! it while gathering.
 //!
-//! Virtual rank v holds a range of blocks. A stage of halving exchanges with v ^ 2^bit: the one without the bit keeps the
-//! lower half. From the lowest bit up, ranks that have met are intervals, so the operands keep their order, and the
+//! Virtual rank v holds a range of blocks. A stage of halving exchanges with v ^ 2^bit: the one without the bit keeps
+//! the lower half. From the lowest bit up, ranks that have met are intervals, so the operands keep their order, and the
 //! blocks end in bit-reversed order; from the highest bit down, block v ends at v.
-//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, section 5.1.
+//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, section
+//! 5.1.
 
 use std::ops::Range;
 
@@ -60,8 +61,8 @@ impl<F: Fn(u32) -> u32> Halving<'_, F> {
         held
     }
 
-    /// Gathers what all hold in the outputs. The first thing that virtual rank v sends lies at `own(v)` where that is not
-    /// its output yet, and is copied there. `knows` has everything in its input already and no output.
+    /// Gathers what all hold in the outputs. The first thing that virtual rank v sends lies at `own(v)` where that is
+    /// not its output yet, and is copied there. `knows` has everything in its input already and no output.
     pub fn allgather(
         &self,
         b: &mut Builder,

@@ -1,22 +1,23 @@
-//! Two edge-disjoint Hamiltonian cycles of a torus of rows x columns, both sides at least 3; together they are all edges.
+//! Two edge-disjoint Hamiltonian cycles of a torus of rows x columns, both sides at least 3; together they are all
+//! edges.
 //!
-//! Where rows = k columns and gcd(rows, columns - 1) = 1, the cycles in closed form of Bae, AlBdaiwi, Bose, "Edge-disjoint
-//! Hamiltonian cycles in two-dimensional torus", 2004, as the artifact of "HammingMesh" has them (emberhxmesh.cc):
-//! step X = x1 columns + x0 with d = x0 + (columns - 1) x1 is at (x1 mod rows, d mod columns), and at (d mod rows,
-//! x1 mod columns).
+//! Where rows = k columns and gcd(rows, columns - 1) = 1, the cycles in closed form of Bae, AlBdaiwi, Bose,
+//! "Edge-disjoint Hamiltonian cycles in two-dimensional torus", 2004, as the artifact of "HammingMesh" has them
+//! (emberhxmesh.cc): step X = x1 columns + x0 with d = x0 + (columns - 1) x1 is at (x1 mod rows, d mod columns), and at
+//! (d mod rows, x1 mod columns).
 //!
-//! Everywhere else: let one set of edges be all rows, the other all columns. To swap a unit square gives its two edges of
-//! rows to the columns and its two edges of columns to the rows. That joins the two rows that it touches where they were
-//! apart, and likewise the columns. With rows <= columns (else turned), one square lies in each gap between columns c and
-//! c + 1, in row s(c), so all columns are joined one by one. Squares c and c + 1 share an edge only if s is the same, so
-//! swaps do not disturb each other.
+//! Everywhere else: let one set of edges be all rows, the other all columns. To swap a unit square gives its two edges
+//! of rows to the columns and its two edges of columns to the rows. That joins the two rows that it touches where they
+//! were apart, and likewise the columns. With rows <= columns (else turned), one square lies in each gap between
+//! columns c and c + 1, in row s(c), so all columns are joined one by one. Squares c and c + 1 share an edge only if s
+//! is the same, so swaps do not disturb each other.
 //! * s(c) = c for c < rows - 1: that joins all rows too, and is all where rows = columns.
-//! * After it s(c) = 0, 1, 0, 1, ...: 0 cuts what the rows are joined to in two, keeping rows 0 and 1 apart from the others
-//!   beyond its gap, and 1 joins the two again.
-//! * If columns - rows is odd, one swap is left that must cut nothing. With an odd number of rows it is the square of the
-//!   last and the first row in gap rows - 1: both rows are gone through in the same direction, so the swap turns a part of
-//!   the cycle round and leaves it whole. With an odd number of columns it is the gap from the last column to the first,
-//!   where the same holds of the columns.
+//! * After it s(c) = 0, 1, 0, 1, ...: 0 cuts what the rows are joined to in two, keeping rows 0 and 1 apart from the
+//!   others beyond its gap, and 1 joins the two again.
+//! * If columns - rows is odd, one swap is left that must cut nothing. With an odd number of rows it is the square of
+//!   the last and the first row in gap rows - 1: both rows are gone through in the same direction, so the swap turns a
+//!   part of the cycle round and leaves it whole. With an odd number of columns it is the gap from the last column to
+//!   the first, where the same holds of the columns.
 //!
 //! That the result is what it should be is checked for all sides of 3 to 32, and some long ones, in the test below.
 

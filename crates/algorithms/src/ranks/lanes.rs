@@ -1,8 +1,8 @@
 //! Lanes of ranks that send by a timetable of the links of a network.
 //!
-//! A rank sends in the order of the timetable, so that each link has its next message when it is free: all from one lane, or
-//! from one for each link where the links of a rank do not wait for each other. What it receives from one rank has a lane of its
-//! own.
+//! A rank sends in the order of the timetable, so that each link has its next message when it is free: all from one
+//! lane, or from one for each link where the links of a rank do not wait for each other. What it receives from one rank
+//! has a lane of its own.
 
 use unisono_base::narrow;
 use unisono_synthesis::Fabric;

@@ -1,11 +1,11 @@
 //! The ring: every rank sends to the next one only, blocks of a vector that all ranks pass on.
 //!
-//! Block q starts at rank q + 1, gathers one operand at each rank, and is complete at rank q after P - 1 hops; from there
-//! it goes around once more. All ranks get the block that one rank finished, so they end with the same bits; a block
-//! starts in the middle of the ranks, so the operator must commute.
+//! Block q starts at rank q + 1, gathers one operand at each rank, and is complete at rank q after P - 1 hops; from
+//! there it goes around once more. All ranks get the block that one rank finished, so they end with the same bits; a
+//! block starts in the middle of the ranks, so the operator must commute.
 //! T = (P-1)(alpha + n/P beta + n/P gamma) to reduce-scatter, (P-1)(alpha + n/P beta) to allgather.
-//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, section 5.3;
-//! Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.
+//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, section
+//! 5.3; Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.
 
 use unisono_base::{NodeId, Span, narrow};
 use unisono_collective::Kind;

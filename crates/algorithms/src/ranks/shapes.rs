@@ -7,19 +7,20 @@ use unisono_synthesis::{Fabric, NoForest, Roots, Runs};
 
 use crate::{Case, ranks::Blocks};
 
-/// Numbers of chunks that a plan considers. Where all ranks see the same network, few chunks keep all links busy. Elsewhere
-/// more come nearer to the best shares of trees, and the block of one root must be in many places at once.
+/// Numbers of chunks that a plan considers. Where all ranks see the same network, few chunks keep all links busy.
+/// Elsewhere more come nearer to the best shares of trees, and the block of one root must be in many places at once.
 const CHUNKS: [u32; 5] = [1, 4, 16, 64, 256];
 const CHUNKS_ALIKE: [u32; 4] = [1, 2, 4, 8];
 const CHUNKS_OF_ONE: [u32; 6] = [1, 4, 16, 64, 256, 1024];
 /// Where a block has more chunks than [`FEW`], each has at least so many bytes: only long messages gain from many.
 const LEAST_BYTES: u64 = 1 << 15;
 const LEAST_BYTES_OF_ONE: u64 = 1 << 12;
-/// A schedule of more than [`MOST_MESSAGES`] is not built to be timed, and the timetable alone does not know what short messages cost.
+/// A schedule of more than [`MOST_MESSAGES`] is not built to be timed, and the timetable alone does not know what short
+/// messages cost.
 const LEAST_BYTES_OF_LARGE: u64 = 1 << 13;
 const FEW: u32 = 64;
-/// Where ranks see unlike networks, a plan considers forests of at most so many messages of unlike roots, which it times, and of all
-/// roots.
+/// Where ranks see unlike networks, a plan considers forests of at most so many messages of unlike roots, which it
+/// times, and of all roots.
 const MOST_MESSAGES: u64 = 1 << 17;
 const MOST_SENT: u64 = 1 << 20;
 const MOST_MESSAGES_OF_ONE: u64 = 1 << 19;
@@ -136,7 +137,8 @@ fn counts(case: &Case, fabric: &Fabric) -> Vec<u32> {
     counts.iter().copied().filter(|&chunks| is_listed(chunks)).collect()
 }
 
-/// Whether a depth is worth a try: for long blocks, forests that are limited to few messages put too much on some links.
+/// Whether a depth is worth a try: for long blocks, forests that are limited to few messages put too much on some
+/// links.
 fn is_worth(case: &Case, fabric: &Fabric, depth: u32, depths: &[u32], counts: &[u32]) -> bool {
     const WORTH: f64 = 1.25;
     let roots = roots(case);

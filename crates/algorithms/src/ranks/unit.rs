@@ -37,8 +37,8 @@ pub trait RankAlgorithm: Sync {
     /// As [`RankAlgorithm::check`].
     fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError>;
 
-    /// The rounds of all ranks, or of the slowest, so that large cases can be timed without the schedule. There are at least
-    /// two ranks. As it stands here: those of the exchanges, where every flow of an exchange takes as many turns.
+    /// The rounds of all ranks, or of the slowest, so that large cases can be timed without the schedule. There are at
+    /// least two ranks. As it stands here: those of the exchanges, where every flow of an exchange takes as many turns.
     fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
         rounds_of(&self.exchanges(case, params)?)
     }

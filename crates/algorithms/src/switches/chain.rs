@@ -1,15 +1,18 @@
-//! A chain through every switch, for a scan: what comes from before is reduced with a switch's own vector, and the result goes
-//! both to its memory and on. Ranks are numbered along the chain: that is the scan's own placement.
+//! A chain through every switch, for a scan: what comes from before is reduced with a switch's own vector, and the
+//! result goes both to its memory and on. Ranks are numbered along the chain: that is the scan's own placement.
 //!
-//! Each socket is passed once, over all of its cores, and each node over all of its sockets; both are found by search. One and two
-//! nodes of the presets have such a chain; 3 to 16 nodes, which are one dimension, have none:
+//! Each socket is passed once, over all of its cores, and each node over all of its sockets; both are found by search.
+//! One and two nodes of the presets have such a chain; 3 to 16 nodes, which are one dimension, have none:
 //!
-//! * A chain over the 2 x 4 cores of a socket ends at cores of both colors of the checkerboard. Of the cores with links, 1 has the
-//!   one color, 2 and 7 the other. So a socket in which the chain does not end uses core 1, and 2 or 7.
-//! * Core 1 has the links to even sockets, 2 those to odd ones, 7 the one to a node. The eight odd sockets of a node leave by core 1
-//!   to core 2 of its eight even sockets, so that no even socket uses core 7. Each end of the chain makes one exception.
-//! * The link between nodes x and y is at socket y of x and at socket x of y. Each link of an even node thus needs an exception at
-//!   the other node. There are two, so all even nodes together have at most two links, too few to pass two of them and an odd one.
+//! * A chain over the 2 x 4 cores of a socket ends at cores of both colors of the checkerboard. Of the cores with
+//!   links, 1 has the one color, 2 and 7 the other. So a socket in which the chain does not end uses core 1, and 2 or
+//!   7.
+//! * Core 1 has the links to even sockets, 2 those to odd ones, 7 the one to a node. The eight odd sockets of a node
+//!   leave by core 1 to core 2 of its eight even sockets, so that no even socket uses core 7. Each end of the chain
+//!   makes one exception.
+//! * The link between nodes x and y is at socket y of x and at socket x of y. Each link of an even node thus needs an
+//!   exception at the other node. There are two, so all even nodes together have at most two links, too few to pass two
+//!   of them and an odd one.
 
 use std::sync::Arc;
 
@@ -113,8 +116,9 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Switches of the whole machine in the order of the chain. Coordinates of a dimension are passed in steps of one size there
-    /// and back; sizes are tried until every node can be passed from the link it is entered by to the one it is left by.
+    /// Switches of the whole machine in the order of the chain. Coordinates of a dimension are passed in steps of one
+    /// size there and back; sizes are tried until every node can be passed from the link it is entered by to the one it
+    /// is left by.
     fn machine(&mut self) -> Option<Vec<u32>> {
         let most = self.layout.dims().iter().copied().max().unwrap_or(1).clamp(2, MOST_STEP_SIZES);
         (1..most).find_map(|step| self.in_steps(step))

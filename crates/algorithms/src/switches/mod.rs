@@ -1,5 +1,5 @@
-//! What algorithms on switches that reduce share: trees inside nodes and between them, grown towards a root, and the registers
-//! that they become.
+//! What algorithms on switches that reduce share: trees inside nodes and between them, grown towards a root, and the
+//! registers that they become.
 //!
 //! "Accelerating Allreduce with in-network reduction on Intel PIUMA", "Allreduce Embedding".
 

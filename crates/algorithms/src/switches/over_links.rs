@@ -1,9 +1,10 @@
 //! Trees over the switches of a network: the schedule of an allreduce, a reduce or a broadcast.
 //!
-//! The vector is cut into parts, one a tree ([`unisono_synthesis::SpanningTrees`]), and each part into chunks that follow each
-//! other. A chunk goes up its tree: a rank combines its own elements with those from below, a switch combines those from below.
-//! At the root it turns round and goes down, in a reduce to one rank only. An instruction takes whole chunks, so the time of a chunk at every level is that of
-//! its bytes, and many chunks come near the rate of the links.
+//! The vector is cut into parts, one a tree ([`unisono_synthesis::SpanningTrees`]), and each part into chunks that
+//! follow each other. A chunk goes up its tree: a rank combines its own elements with those from below, a switch
+//! combines those from below. At the root it turns round and goes down, in a reduce to one rank only. An instruction
+//! takes whole chunks, so the time of a chunk at every level is that of its bytes, and many chunks come near the rate
+//! of the links.
 
 use std::sync::Arc;
 
@@ -22,7 +23,8 @@ pub(crate) struct Cuts {
     pub chunks: u32,
 }
 
-/// The roles of the nodes of a network in trees of a collective: switches that copy, reduce or both, as it needs, join links.
+/// The roles of the nodes of a network in trees of a collective: switches that copy, reduce or both, as it needs, join
+/// links.
 fn roles(c: &Collective, fabric: &Fabric) -> Vec<Role> {
     let (graph, computing) = (fabric.graph(), fabric.switches());
     let role = |node: u32| {
@@ -102,8 +104,9 @@ pub(crate) fn build(name: &'static str, case: &Case, fabric: &Fabric, cuts: Cuts
     Ok(Placed { schedule: b.finish()?, placement: Some(Placement::Nodes(nodes)) })
 }
 
-/// Chunks of a tree under way at a time: as many as its links hold on the way up and down, as many as come until a rank knows of the
-/// first, and two more. A rank that sent more at once would hold up the messages of other trees that it passes on.
+/// Chunks of a tree under way at a time: as many as its links hold on the way up and down, as many as come until a rank
+/// knows of the first, and two more. A rank that sent more at once would hold up the messages of other trees that it
+/// passes on.
 fn window(tree: &SpanningTree, fabric: &Fabric, chunk_bytes: u64, signal_ns: f64) -> usize {
     let most_rate = fabric.graph().arcs().iter().map(|arc| arc.rate).max().unwrap_or(1);
     let latency_in_chunks = fabric.hop(chunk_bytes) * most_rate as f64;

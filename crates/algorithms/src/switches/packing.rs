@@ -1,8 +1,8 @@
 //! Spanning trees that share no edge, or as few as can be: the partition of a graph's edges into forests.
 //!
-//! `k` spanning trees in which no edge is used more than `load` times exist where `load` copies of the graph have `k` that
-//! share none (Nash-Williams and Tutte, 1961). They are found by augmenting paths of the matroid union: Roskind and Tarjan, "A
-//! note on finding minimum-cost edge-disjoint spanning trees", 1985.
+//! `k` spanning trees in which no edge is used more than `load` times exist where `load` copies of the graph have `k`
+//! that share none (Nash-Williams and Tutte, 1961). They are found by augmenting paths of the matroid union: Roskind
+//! and Tarjan, "A note on finding minimum-cost edge-disjoint spanning trees", 1985.
 
 use std::collections::VecDeque;
 
@@ -17,8 +17,8 @@ pub struct Packed {
     pub trees: Vec<Vec<usize>>,
 }
 
-/// As many spanning trees as there are `roots`, with the least load; trees are shallow from their roots where the others leave
-/// room. None for a graph that is not connected.
+/// As many spanning trees as there are `roots`, with the least load; trees are shallow from their roots where the
+/// others leave room. None for a graph that is not connected.
 pub fn pack(vertices: usize, edges: &[(u32, u32)], roots: &[u32]) -> Option<Packed> {
     let trees = roots.len();
     let needed = trees * vertices.saturating_sub(1);

@@ -1,7 +1,8 @@
 //! Several trees at once, each for a part of the vector, that share as few links as can be.
 //!
-//! A node's switches and the nodes of one dimension are packed with spanning trees (`packing.rs`); a tree of the whole machine
-//! takes one of each, and is dimension-ordered between nodes. The paper names this as the next step ("Discussion").
+//! A node's switches and the nodes of one dimension are packed with spanning trees (`packing.rs`); a tree of the whole
+//! machine takes one of each, and is dimension-ordered between nodes. The paper names this as the next step
+//! ("Discussion").
 
 use unisono_base::narrow;
 use unisono_collective::{Collective, Kind};

@@ -1,5 +1,5 @@
-//! The tree of the paper: the root at the node of least eccentricity, dimension-ordered shortest paths between nodes, shortest
-//! paths inside.
+//! The tree of the paper: the root at the node of least eccentricity, dimension-ordered shortest paths between nodes,
+//! shortest paths inside.
 
 use unisono_collective::{Collective, Kind};
 use unisono_lower::switches::Embedding;

@@ -1,5 +1,5 @@
-//! Registers make a schedule, and its proof with the check of the placement refuses all that is not what the collective says:
-//! every field of random configurations is flipped.
+//! Registers make a schedule, and its proof with the check of the placement refuses all that is not what the collective
+//! says: every field of random configurations is flipped.
 
 use proptest::prelude::*;
 use unisono_algorithms::{

@@ -1,9 +1,9 @@
 //! LogGOPS in whole nanoseconds, as LogGOPSim prices GOAL files: one tick is one nanosecond here.
 //!
 //! The bytes after the first cost O or G each, in unsigned arithmetic modulo 2^64. A message of 0 bytes therefore has
-//! 2^64 - 1 bytes after its first: it is sent O earlier than one of 1 byte, and its receiver's CPU, where the greater of
-//! the two *unsigned* products counts, is held o - min(O, G) if both are positive, and o less the one that is otherwise.
-//! [`ZeroBytes::Sane`] prices such a message as one of 1 byte instead.
+//! 2^64 - 1 bytes after its first: it is sent O earlier than one of 1 byte, and its receiver's CPU, where the greater
+//! of the two *unsigned* products counts, is held o - min(O, G) if both are positive, and o less the one that is
+//! otherwise. [`ZeroBytes::Sane`] prices such a message as one of 1 byte instead.
 //! Source: LogGOPSim ("LogGOPSim", Hoefler, Schneider, Lumsdaine, 2010), its public code of 2023.
 
 use super::{Prices, Receive, Send};

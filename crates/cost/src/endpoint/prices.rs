@@ -1,7 +1,7 @@
 //! Every endpoint model as one linear form in the length of a message.
 //!
-//! A send holds its sender's CPU and its network interface for a while each, and the message comes to the receiver after
-//! a flight; there it holds the CPU and the interface again. The models differ only in these five times:
+//! A send holds its sender's CPU and its network interface for a while each, and the message comes to the receiver
+//! after a flight; there it holds the CPU and the interface again. The models differ only in these five times:
 //!
 //! | model | send, CPU | send, interface | flight | receive, CPU | receive, interface |
 //! |---|---|---|---|---|---|
@@ -12,10 +12,11 @@
 //! | loggp | o | g + (n-1) G | o + L | o + (n-1) G | g + (n-1) G |
 //! | loggops | o + (n-1) O | g + (n-1) G | o + L | o + (n-1) max(O, G) | g + (n-1) G |
 //!
-//! The LogP family is that of LogGOPSim, which prices a message's bytes at the receiver ("LogGOPSim", Hoefler, Schneider,
-//! Lumsdaine, 2010); the postal models are those of "Recursive multiplying", sections 2 and 3 (Eq. 1 and 3). Hockney's ports
-//! take one message at a time in each direction, for the whole of its time: a message holds both at once. LogfP lets f messages leave before the gap is felt, and earns one of
-//! them back every g ("LogfP", Hoefler et al., 2006).
+//! The LogP family is that of LogGOPSim, which prices a message's bytes at the receiver ("LogGOPSim", Hoefler,
+//! Schneider, Lumsdaine, 2010); the postal models are those of "Recursive multiplying", sections 2 and 3 (Eq. 1 and 3).
+//! Hockney's ports take one message at a time in each direction, for the whole of its time: a message holds both at
+//! once. LogfP lets f messages leave before the gap is felt, and earns one of them back every g ("LogfP", Hoefler et
+//! al., 2006).
 
 use unisono_base::rounded;
 use unisono_machine::{Endpoint, EndpointModel, MachineError, Parameters};
@@ -88,8 +89,8 @@ impl Line {
 
     fn at(self, bytes: u64) -> u64 {
         let exact = self.exact(bytes);
-        // What is a whole tick but for the error of real numbers is that tick. Casts saturate; parameters are finite and
-        // not negative, but a first byte may be priced in the base.
+        // What is a whole tick but for the error of real numbers is that tick. Casts saturate; parameters are finite
+        // and not negative, but a first byte may be priced in the base.
         let whole = exact.round();
         rounded(if (exact - whole).abs() <= whole.abs() * 1e-12 { whole } else { exact.ceil() })
     }

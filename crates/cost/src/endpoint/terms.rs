@@ -7,8 +7,8 @@ use unisono_base::{Diagnostic, Diagnostics, InstrId};
 use unisono_lower::Terms;
 use unisono_schedule::{Flow, Schedule, topological};
 
-/// Terms over the whole schedule: energy is bytes sent in all, distance and depth the messages along the longest chain of
-/// dependent ones, contention the most bytes that a rank sends, or receives, links the ordered pairs of ranks that
+/// Terms over the whole schedule: energy is bytes sent in all, distance and depth the messages along the longest chain
+/// of dependent ones, contention the most bytes that a rank sends, or receives, links the ordered pairs of ranks that
 /// exchange something, `max_link_load` the most bytes of such a pair, datapath the most bytes that a rank reduces.
 ///
 /// # Errors

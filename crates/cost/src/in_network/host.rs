@@ -1,9 +1,9 @@
 //! Algorithms on the cores, by messages between their memories, as the paper's baselines.
 //!
-//! A round costs `machine.host.round_ns` of software and `machine.host.traversals` times the way to the partner, both calibrated
-//! and not in the paper; the way is its bound, half of Eq. 1 at the level in question. What a round moves goes through the
-//! memory port: an element that is sent is read, one that arrives is written, and a reduction in software reads two and writes
-//! one. Congestion is ignored, as in the paper.
+//! A round costs `machine.host.round_ns` of software and `machine.host.traversals` times the way to the partner, both
+//! calibrated and not in the paper; the way is its bound, half of Eq. 1 at the level in question. What a round moves
+//! goes through the memory port: an element that is sent is read, one that arrives is written, and a reduction in
+//! software reads two and writes one. Congestion is ignored, as in the paper.
 
 use unisono_machine::InNetwork;
 

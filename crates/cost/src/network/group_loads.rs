@@ -15,8 +15,8 @@ pub struct GroupLoad {
 }
 
 impl NetworkModel {
-    /// Routes the exchanges of all groups together, and adds up each group alone. `exchanges` are those of all ranks; of more than
-    /// `most` messages some stand for the others.
+    /// Routes the exchanges of all groups together, and adds up each group alone. `exchanges` are those of all ranks;
+    /// of more than `most` messages some stand for the others.
     pub fn group_loads(&self, exchanges: &[Exchange], groups: &[&[u32]], most: u64) -> Vec<GroupLoad> {
         let (outer, inner) = self.sampling(exchanges, most);
         let mut routing = Routed { model: self, loads: self.loads(), messages: Vec::new() };

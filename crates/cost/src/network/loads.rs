@@ -1,11 +1,12 @@
-//! What messages of one time put on each link of a plane, as the time that a link of the machine's own rate would take, in bytes.
+//! What messages of one time put on each link of a plane, as the time that a link of the machine's own rate would take,
+//! in bytes.
 //!
-//! A message is cut into equal parts, and each part goes step by step over one of the hops that the routing allows. Packets that
-//! follow credits spread over equal hops only as far as one of them is busy, so messages are routed twice, and the less busy
-//! links count: each part to the hop whose link has least on it; and each part to the first hop whose link has room for it
-//! beside what it has, up to the longest message, which takes so long anyway. Where the routing's source chooses among ways
-//! (Valiant), the parts are spread over them evenly. Messages are taken in their order, so the same messages give the same
-//! loads.
+//! A message is cut into equal parts, and each part goes step by step over one of the hops that the routing allows.
+//! Packets that follow credits spread over equal hops only as far as one of them is busy, so messages are routed twice,
+//! and the less busy links count: each part to the hop whose link has least on it; and each part to the first hop whose
+//! link has room for it beside what it has, up to the longest message, which takes so long anyway. Where the routing's
+//! source chooses among ways (Valiant), the parts are spread over them evenly. Messages are taken in their order, so
+//! the same messages give the same loads.
 
 use unisono_base::{interrupt::poll, narrow};
 use unisono_machine::network::{Header, Hop, Plane, Routing};
@@ -43,7 +44,8 @@ impl<'a> Loads<'a> {
         Self { plane, routing, speeds, bytes, touched: Vec::new(), hops: Vec::new(), way: Vec::new() }
     }
 
-    /// The bytes of the link that is busiest while these messages travel: so many as take as long at the machine's own rate.
+    /// The bytes of the link that is busiest while these messages travel: so many as take as long at the machine's own
+    /// rate.
     pub fn busiest(&mut self, messages: &[Sent]) -> f64 {
         let longest = messages.iter().map(|m| m.bytes).fold(0.0, f64::max) * self.speeds.least_weight();
         let mut chose = false;
@@ -126,7 +128,8 @@ impl<'a> Loads<'a> {
         chose
     }
 
-    /// Of the hops that are listed, the first whose link has room for a part of a message, or else the one whose link has least on it.
+    /// Of the hops that are listed, the first whose link has room for a part of a message, or else the one whose link
+    /// has least on it.
     #[inline]
     fn best(&self, share: f64, room: f64) -> Option<&Hop> {
         // With the part on it, if that makes a difference.

@@ -1,5 +1,5 @@
-//! Times of collectives on a network whose links are shared: closed forms and schedules, routed over its plane, and lower
-//! bounds.
+//! Times of collectives on a network whose links are shared: closed forms and schedules, routed over its plane, and
+//! lower bounds.
 
 pub mod bounds;
 mod group_loads;

@@ -2,11 +2,12 @@
 //!
 //! T = latency of the slowest part + sum over exchanges of the time that the bytes of the busiest link take, where
 //! * a message over h links has the latency h alpha + 2 o: alpha is the output, link and input latency of one link
-//!   (virtual cut-through: only the head waits at each), o the host's overhead at either end; unlike links have each their own
-//!   alpha; where the machine states a signal, each message has it too, and the start of a kernel comes once; copies are counted where messages of a schedule are, and not
-//!   in closed form;
-//! * a flow that is repeated is a chain: what a rank sends waits for what it received before, so its latency is the longest
-//!   sum along `repeat` messages that follow each other; that of a part is the sum over its flows, flow k of each exchange;
+//!   (virtual cut-through: only the head waits at each), o the host's overhead at either end; unlike links have each
+//!   their own alpha; where the machine states a signal, each message has it too, and the start of a kernel comes once;
+//!   copies are counted where messages of a schedule are, and not in closed form;
+//! * a flow that is repeated is a chain: what a rank sends waits for what it received before, so its latency is the
+//!   longest sum along `repeat` messages that follow each other; that of a part is the sum over its flows, flow k of
+//!   each exchange;
 //! * all flows of an exchange are under way at once, over all ports and directions, and share links ([`super::loads`]);
 //! * reducing goes on while other bytes travel, and so does what hosts do for their messages, so an exchange takes the
 //!   longest of the three; planes are alike, and each carries and reduces its share of every vector.
@@ -128,8 +129,8 @@ impl NetworkModel {
         self.message_ns(from, to, way_ns) + transfer_ns
     }
 
-    /// The links over which messages between two ranks leave the first and arrive at the second, each with the time for which
-    /// it is busy, divided by that of the busiest link on their way.
+    /// The links over which messages between two ranks leave the first and arrive at the second, each with the time for
+    /// which it is busy, divided by that of the busiest link on their way.
     pub fn ports_of_pair(&self, from: u32, to: u32) -> [Vec<(u32, f64)>; 2] {
         let [from, to] = [from, to].map(|rank| self.places[rank as usize]);
         let mut on_links = FxHashMap::<u32, f64>::default();
@@ -192,8 +193,8 @@ impl NetworkModel {
         if from == to { 0.0 } else { way_ns + self.overhead_ns + self.signal_ns }
     }
 
-    /// Nanoseconds of a schedule, by a timetable of its messages, or by their rounds if it is huge. `places` are those of the ranks and of the
-    /// switches after them.
+    /// Nanoseconds of a schedule, by a timetable of its messages, or by their rounds if it is huge. `places` are those
+    /// of the ranks and of the switches after them.
     ///
     /// # Errors
     /// What is wrong with a schedule that is not well-formed, or that cannot run.
@@ -201,7 +202,8 @@ impl NetworkModel {
         self.schedule_within_ns(schedule, places, f64::INFINITY).map(|ns| ns.expect("no time is longer"))
     }
 
-    /// As [`Self::schedule_ns`]; `None` where the timetable finds before its end that the schedule takes longer than `most_ns`.
+    /// As [`Self::schedule_ns`]; `None` where the timetable finds before its end that the schedule takes longer than
+    /// `most_ns`.
     ///
     /// # Errors
     /// As [`Self::schedule_ns`].
@@ -236,8 +238,8 @@ impl NetworkModel {
         }
     }
 
-    /// Nanoseconds of a schedule whose messages are sent in rounds: the latency along its longest chain of messages, and for
-    /// messages that wait for equally many others the bytes of the busiest link.
+    /// Nanoseconds of a schedule whose messages are sent in rounds: the latency along its longest chain of messages,
+    /// and for messages that wait for equally many others the bytes of the busiest link.
     ///
     /// # Errors
     /// What is wrong with a schedule that is not well-formed.

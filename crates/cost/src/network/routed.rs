@@ -1,7 +1,7 @@
 //! Exchanges that are routed over a network, each distinct pattern of senders and receivers once.
 //!
-//! Loads are proportional to the bytes of messages, so a pattern of messages with the same shares of bytes is routed for all
-//! sizes together. Patterns are told apart by 128 bits that are mixed from their receivers.
+//! Loads are proportional to the bytes of messages, so a pattern of messages with the same shares of bytes is routed
+//! for all sizes together. Patterns are told apart by 128 bits that are mixed from their receivers.
 
 use std::sync::{Mutex, PoisonError};
 

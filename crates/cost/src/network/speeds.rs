@@ -30,8 +30,8 @@ impl Speeds {
         }
     }
 
-    /// Returns the latency of a way over links of these speeds. It does not depend on their order where all latencies are the
-    /// same.
+    /// Returns the latency of a way over links of these speeds. It does not depend on their order where all latencies
+    /// are the same.
     pub fn way_ns(&self, speeds: impl ExactSizeIterator<Item = u8>) -> f64 {
         match self.same_ns {
             Some(alpha) => speeds.len() as f64 * alpha,

@@ -1,21 +1,23 @@
 //! A timetable of a schedule on a network: when each instruction begins, and when each message is there.
 //!
-//! * An instruction begins when those before it in its lane and those that it waits for are done, and the messages that it
-//!   reads are received. A rank has one host: it receives each message when it comes, also before an instruction reads it, and
-//!   reduces and sends for one instruction after the other.
-//! * A message is cut into parts of equal length. An accelerator, or each of its links, works on so many messages at a time as
-//!   it has send machines, and makes the next part of one when the part before starts on its first link. It takes the next message
-//!   when the last packet of the last part starts there.
-//! * A part holds each link of its way for its bytes, in the order in which parts come to the link. Its head goes on after the
-//!   latency of the link, while its tail is still coming. Of the hops that the routing allows it takes the one whose link is
-//!   free first, as far as the node knows: what it sent counts until an answer could be back. Between unlike links the packets
-//!   before it decide, as in the simulator.
+//! * An instruction begins when those before it in its lane and those that it waits for are done, and the messages that
+//!   it reads are received. A rank has one host: it receives each message when it comes, also before an instruction
+//!   reads it, and reduces and sends for one instruction after the other.
+//! * A message is cut into parts of equal length. An accelerator, or each of its links, works on so many messages at a
+//!   time as it has send machines, and makes the next part of one when the part before starts on its first link. It
+//!   takes the next message when the last packet of the last part starts there.
+//! * A part holds each link of its way for its bytes, in the order in which parts come to the link. Its head goes on
+//!   after the latency of the link, while its tail is still coming. Of the hops that the routing allows it takes the
+//!   one whose link is free first, as far as the node knows: what it sent counts until an answer could be back. Between
+//!   unlike links the packets before it decide, as in the simulator.
 //!
-//! * A switch that computes is a further node. It has no host overhead; its lanes are dealt to its engines, and its results can leave
-//!   its latency later. A message that a switch sends or receives goes over a link between the two nodes.
+//! * A switch that computes is a further node. It has no host overhead; its lanes are dealt to its engines, and its
+//!   results can leave its latency later. A message that a switch sends or receives goes over a link between the two
+//!   nodes.
 //!
-//! So segments that follow each other overlap, messages that share a link share its rate, and a round does not wait for the
-//! slowest message of the round before. There are no packets, buffers or virtual channels here: links queue without end.
+//! So segments that follow each other overlap, messages that share a link share its rate, and a round does not wait for
+//! the slowest message of the round before. There are no packets, buffers or virtual channels here: links queue without
+//! end.
 
 use std::{
     cmp::Reverse,
@@ -35,7 +37,8 @@ use super::{
 const PARTS: u64 = 1 << 19;
 const MOST_PARTS: u64 = 16;
 
-/// The same of messages that choose among unlike links: packets take a few at a time, and a long part would take them all.
+/// The same of messages that choose among unlike links: packets take a few at a time, and a long part would take them
+/// all.
 const PARTS_UNLIKE: u64 = 1 << 16;
 const MOST_PARTS_UNLIKE: u64 = 1 << 10;
 
@@ -67,8 +70,8 @@ pub(super) struct Prices<'a> {
     pub send_machines_per: MachinesPer,
 }
 
-/// Nanoseconds until the last instruction of a schedule is done and the last message is there; `None` if that is later than
-/// `most_ns`.
+/// Nanoseconds until the last instruction of a schedule is done and the last message is there; `None` if that is later
+/// than `most_ns`.
 ///
 /// # Errors
 /// What is wrong with a schedule that is not well-formed, or that cannot run.
@@ -319,8 +322,8 @@ impl<'a> Run<'a> {
         run
     }
 
-    /// Picoseconds for which the links of some accelerator are busy with what it sends, if all links are alike; the rounding of
-    /// each part aside.
+    /// Picoseconds for which the links of some accelerator are busy with what it sends, if all links are alike; the
+    /// rounding of each part aside.
     fn least_ps(&self) -> f64 {
         let Prices { speeds, plane, .. } = *self.prices;
         let mut sent = vec![0.0; plane.accelerators() as usize];
@@ -526,7 +529,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A part at a node takes a link; returns when it starts there, and the time from then to the start of its last packet.
+    /// A part at a node takes a link; returns when it starts there, and the time from then to the start of its last
+    /// packet.
     fn go(&mut self, now: u64, node: u32, part: Part, place: Option<u32>) -> (u64, u64) {
         let plane = self.prices.plane;
         let Message { from, to, part_ps, gap_ps, packets, .. } = self.messages[part.message as usize];

@@ -57,7 +57,8 @@ impl<'a> Unlike<'a> {
     }
 }
 
-/// Packets that a link holds up, as far as the node before it knows: those that wait for it or are on it, and those that wait behind it.
+/// Packets that a link holds up, as far as the node before it knows: those that wait for it or are on it, and those
+/// that wait behind it.
 #[derive(Default)]
 pub(super) struct Ahead {
     /// Of each link.

@@ -8,8 +8,8 @@ use unisono_schedule::Schedule;
 use super::NetworkModel;
 
 impl NetworkModel {
-    /// The links of all ways that the routing allows the messages of a schedule. `places` are those of its ranks and of the switches
-    /// after them.
+    /// The links of all ways that the routing allows the messages of a schedule. `places` are those of its ranks and of
+    /// the switches after them.
     pub fn used_links(&self, schedule: &Schedule, places: &[u32]) -> FxHashSet<u32> {
         let mut pairs = FxHashSet::default();
         for id in (0..schedule.stream_count()).map(unisono_base::StreamId::new) {

@@ -1,7 +1,7 @@
 //! A reduction cut into cells: the points with the same givers and the same takers.
 //!
-//! One map holds for each point the regions that cover it, as a chain of numbers. Ranks with equal regions count as one, so a
-//! reduction to which all contribute everywhere costs one step, and one of neighbors a few for each rank.
+//! One map holds for each point the regions that cover it, as a chain of numbers. Ranks with equal regions count as
+//! one, so a reduction to which all contribute everywhere costs one step, and one of neighbors a few for each rank.
 
 use rustc_hash::FxHashMap;
 use unisono_base::narrow;
@@ -21,7 +21,8 @@ struct Mark {
     ranks: Vec<u32>,
 }
 
-/// All cells, or those that `only` gives to or takes from: the others then appear as far as it exchanges data with them.
+/// All cells, or those that `only` gives to or takes from: the others then appear as far as it exchanges data with
+/// them.
 pub fn of_reduction(operation: &Operation, sides: &Sides, only: Option<u32>) -> DirectExchange {
     let scope = only.map(|rank| operation.given(sides, rank).union(&operation.received(sides, rank)));
     let mut cells: Vec<(Region, Cell)> = Vec::new();

@@ -1,12 +1,12 @@
 //! Operations as messages between pairs of ranks, all begun at once: one list, which is priced, proved and executed.
 //!
 //! This is the communication of a read in which no collective was found, and of collectives that neither a plan nor a
-//! library serves. [`Direct`] holds the lengths alone. A price, a proof and a digest depend on nothing else, so equal reads of
-//! a loop share them. [`DirectExchange`] adds the region of the buffer that each message or cell carries.
+//! library serves. [`Direct`] holds the lengths alone. A price, a proof and a digest depend on nothing else, so equal
+//! reads of a loop share them. [`DirectExchange`] adds the region of the buffer that each message or cell carries.
 //!
-//! **All ranks or one.** Up to [`MOST_MESSAGES`] messages every rank lists all of them. An exchange of more messages is listed
-//! by each rank as far as it takes part: what it sends and what it receives. Both ranks of a message then list it. See
-//! [`schedule`] for what the proof of such a part says.
+//! **All ranks or one.** Up to [`MOST_MESSAGES`] messages every rank lists all of them. An exchange of more messages is
+//! listed by each rank as far as it takes part: what it sends and what it receives. Both ranks of a message then list
+//! it. See [`schedule`] for what the proof of such a part says.
 
 mod cells;
 mod part;

@@ -1,7 +1,8 @@
-//! One rank's part of a proved exchange: its instructions, with regions of the buffer in place of slices of input and output.
+//! One rank's part of a proved exchange: its instructions, with regions of the buffer in place of slices of input and
+//! output.
 //!
-//! The rank executes this and nothing else. Slices of the schedule and regions are matched piece by piece, and an instruction
-//! of another form is an error, so nothing that the schedule says is left out.
+//! The rank executes this and nothing else. Slices of the schedule and regions are matched piece by piece, and an
+//! instruction of another form is an error, so nothing that the schedule says is left out.
 
 use rustc_hash::FxHashMap;
 use unisono_base::{InstrId, NodeId, narrow};

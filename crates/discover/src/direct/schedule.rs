@@ -1,14 +1,14 @@
 //! The schedule of an exchange by messages, its required contents, and its proof.
 //!
-//! A rank sends its messages in ascending order of the ranks that they are for, and waits for nothing. Messages have one
-//! lane each where they arrive, so each is received as soon as it is there. Partial results are combined by one lane, in the
-//! order of ranks. The input of a rank holds what it sends: its messages one after the other, or all cells, whose places are
-//! the same on every rank. Its output holds what it receives, in the same order.
+//! A rank sends its messages in ascending order of the ranks that they are for, and waits for nothing. Messages have
+//! one lane each where they arrive, so each is received as soon as it is there. Partial results are combined by one
+//! lane, in the order of ranks. The input of a rank holds what it sends: its messages one after the other, or all
+//! cells, whose places are the same on every rank. Its output holds what it receives, in the same order.
 //!
 //! **What the proof of one rank's part says.** A schedule made of the messages that one rank sends and receives has all
 //! instructions that this rank has in the schedule of all messages, in the same order, and the other end of each of its
-//! messages. No send waits, and a receive waits only for its own message. So the whole is free of deadlock if each part is, and
-//! an output depends only on messages to its rank, which are all in that rank's part.
+//! messages. No send waits, and a receive waits only for its own message. So the whole is free of deadlock if each part
+//! is, and an output depends only on messages to its rank, which are all in that rank's part.
 
 use std::sync::Arc;
 
@@ -26,8 +26,8 @@ use super::{
 };
 use crate::error::DiscoverError;
 
-/// The widest elements that make up elements of so many bytes, and how many of these `count` are. Where that is odd, the
-/// last one is half empty.
+/// The widest elements that make up elements of so many bytes, and how many of these `count` are. Where that is odd,
+/// the last one is half empty.
 pub fn whole_elements(element_bytes: u64, count: u64) -> (Dtype, u64) {
     let fits = [Dtype::F64, Dtype::F32, Dtype::F16].into_iter().find(|d| element_bytes.is_multiple_of(d.bytes()));
     let dtype = fits.unwrap_or(Dtype::F16);
@@ -43,8 +43,8 @@ pub struct DirectSchedule {
 }
 
 impl DirectSchedule {
-    /// An alltoall of enough elements gives the lengths of the buffers; its contents are those that are expected. Partial
-    /// results are combined in the order of ranks, by any operator that is associative.
+    /// An alltoall of enough elements gives the lengths of the buffers; its contents are those that are expected.
+    /// Partial results are combined in the order of ranks, by any operator that is associative.
     ///
     /// # Errors
     /// A rank gives or gets 2^32 elements or more, or the tables are full.
@@ -202,7 +202,8 @@ impl Proofs {
     /// Schedules with more instructions than this in all are forgotten, and proved again when they are needed.
     const MOST_KEPT: usize = 1 << 20;
 
-    /// Proves an exchange among `ranks` ranks, and reads from the proved schedule what `rank` sends, receives and combines.
+    /// Proves an exchange among `ranks` ranks, and reads from the proved schedule what `rank` sends, receives and
+    /// combines.
     ///
     /// # Errors
     /// The proof fails, or the exchange is too large for a schedule.

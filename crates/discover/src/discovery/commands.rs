@@ -27,8 +27,8 @@ pub struct Forward {
 /// What one rank does for one step.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Action {
-    /// One message to one rank. Messages between two ranks come in the order of their commands. `read` is the place of the
-    /// plan of the read in `take_reads`, here and of what is awaited.
+    /// One message to one rank. Messages between two ranks come in the order of their commands. `read` is the place of
+    /// the plan of the read in `take_reads`, here and of what is awaited.
     Push { buffer: BufferId, to: u32, region: Arc<Region>, read: u32 },
     /// The messages of one read, by source.
     AwaitPush { buffer: BufferId, from: Arc<[(u32, Arc<Region>)]>, read: u32 },

@@ -4,12 +4,13 @@
 //! without a message. For its own rank it also computes the commands: pushes, awaited pushes, its part in collectives,
 //! and kernels.
 //!
-//! **Why the rate does not fall with the number of ranks.** What a read decides depends on the role of the reader and on
-//! the pieces that it meets: their places, writers' roles, and who holds copies. The numbers of tasks matter only by
-//! their order. So a plan is found by a key of just that, and a loop meets few keys. A new key costs arithmetic on sides;
-//! ranks are walked only where each gets another answer, such as a message of its own.
+//! **Why the rate does not fall with the number of ranks.** What a read decides depends on the role of the reader and
+//! on the pieces that it meets: their places, writers' roles, and who holds copies. The numbers of tasks matter only by
+//! their order. So a plan is found by a key of just that, and a loop meets few keys. A new key costs arithmetic on
+//! sides; ranks are walked only where each gets another answer, such as a message of its own.
 //!
-//! **Order.** Tasks are taken in the order of submission, buffers and producers by id. Nothing iterates over a hash map.
+//! **Order.** Tasks are taken in the order of submission, buffers and producers by id. Nothing iterates over a hash
+//! map.
 //!
 //! **Look-ahead.** Under the full rules the last few tasks wait in a window, so that a read can see who reads the same
 //! contents next. What waits is settled by `flush`, which all ranks must call at the same place.

@@ -114,7 +114,8 @@ fn needs_anything(tables: &Tables<'_>, read: &Read, pieces: &[Piece]) -> bool {
     }
 }
 
-/// Serves a later reader now, if that takes nothing but all-gathers, broadcasts and allreduces that also serve this one.
+/// Serves a later reader now, if that takes nothing but all-gathers, broadcasts and allreduces that also serve this
+/// one.
 fn ahead(tables: &mut Tables<'_>, read: &Read, later: RoleId, pieces: &mut Vec<Piece>) -> Option<Decision> {
     let reader = tables.side(later);
     if !tables.roles[later].image.contains(&read.wanted) {

@@ -91,8 +91,8 @@ fn table_2(from: &Role, to: &Role, region: &Region) -> Option<Pattern> {
     }
 }
 
-/// Row 5: one mapper on each side, both touch exactly the region, each dimension is constant or split on both sides, and
-/// some dimension is split only for the writer, some only for the reader.
+/// Row 5: one mapper on each side, both touch exactly the region, each dimension is constant or split on both sides,
+/// and some dimension is split only for the writer, some only for the reader.
 fn transposes(from: &Role, to: &Role, region: &Region, reads: &[usize]) -> bool {
     let writes: Vec<usize> = (0..from.mappers.len()).filter(|&k| from.images[k].overlaps(region)).collect();
     let (&[w], &[r]) = (&writes[..], reads) else { return false };

@@ -20,7 +20,8 @@ pub fn decide(tables: &mut Tables<'_>, read: &Read, pieces: &mut Vec<Piece>) -> 
     decision
 }
 
-/// Combines what partial results `reader` reads within `read.wanted` or, if it is a later reader, all that it will read.
+/// Combines what partial results `reader` reads within `read.wanted` or, if it is a later reader, all that it will
+/// read.
 pub fn combine(tables: &mut Tables<'_>, read: &Read, reader: RoleId, pieces: &mut Vec<Piece>, decision: &mut Decision) {
     let side = tables.side(reader);
     let image = tables.roles[reader].image.clone();

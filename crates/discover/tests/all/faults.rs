@@ -73,8 +73,8 @@ fn stencil_then_all(between: usize) -> Program {
     program(&[("A", "[64]", false), ("B", "[64]", false)], &tasks)
 }
 
-/// D: a forward that does not materialise hides nothing. The paper's rules push 24 times on 4 nodes; the full ones see the
-/// later reader and need one all-gather, or, where it is out of sight, 6 pushes of a halo and one collective.
+/// D: a forward that does not materialise hides nothing. The paper's rules push 24 times on 4 nodes; the full ones see
+/// the later reader and need one all-gather, or, where it is out of sight, 6 pushes of a halo and one collective.
 #[test]
 fn d_a_vanished_forward_hides_no_producer() {
     let paper = report_of(&stencil_then_all(0), 4, Rules::Paper);

@@ -27,8 +27,8 @@ fn a_transposition_is_even_where_rows_divide() {
         let fill = task("fill", &range, &[("A", "write", "one_to_one")]);
         let tasks = program(&[("A", &range, false), ("B", &range, false)], &[fill, turn]);
         let found = answers(&tasks, nodes, Pattern::Alltoall, Operation::even);
-        // Of two ranks with parts of a and b rows, one sends a b to the other: they are equal where a = b, or where there
-        // are only two ranks.
+        // Of two ranks with parts of a and b rows, one sends a b to the other: they are equal where a = b, or where
+        // there are only two ranks.
         let rows = n / u64::from(nodes);
         let even = match (nodes, n % u64::from(nodes)) {
             (2, _) => Some((n / 2) * n.div_ceil(2)),

@@ -320,7 +320,8 @@ fn check(seed: u64, reductions: bool, found: &mut BTreeMap<(&'static str, Option
     kept
 }
 
-/// What is to be priced is what all ranks' commands move: messages pair by pair, collectives by who gives and gets how much.
+/// What is to be priced is what all ranks' commands move: messages pair by pair, collectives by who gives and gets how
+/// much.
 fn check_moved(observer: &Discovery, discoveries: &[Discovery]) {
     let (mut pushed, mut operated) = (BTreeMap::new(), BTreeMap::new());
     for (rank, discovery) in discoveries.iter().enumerate() {

@@ -120,7 +120,8 @@ fn work(rank: u32, task: Task, units: Units) -> Result<Work, NotTasks> {
     })
 }
 
-/// A program without collectives as a task graph. Compute with a time is a calc, counted compute is a reduction of its bytes.
+/// A program without collectives as a task graph. Compute with a time is a calc, counted compute is a reduction of its
+/// bytes.
 ///
 /// # Errors
 /// A collective or a permutation, whose messages the program does not name; a graph that is too large.

@@ -9,7 +9,8 @@
 //! * [`check`] holds a project against the rules of the language and of the fabric that are known without the compiler.
 //!
 //! Nothing here was compiled with the vendor's SDK; every emitted file says so. Sources: the vendor's public examples
-//! and guide, and the code of "Near-Optimal Wafer-Scale Reduce" that ran on a CS-2. `docs/csl.md` tells what is emitted.
+//! and guide, and the code of "Near-Optimal Wafer-Scale Reduce" that ran on a CS-2. `docs/csl.md` tells what is
+//! emitted.
 
 mod check;
 mod normal;

@@ -1,13 +1,14 @@
 //! The form of a wafer program that CSL has a place for.
 //!
-//! Dropped: the instruction an operation stems from; the chunk, where no sources take turns; threads without operations; waits for an earlier operation of the same thread. A fabric source stands behind a memory source:
+//! Dropped: the instruction an operation stems from; the chunk, where no sources take turns; threads without
+//! operations; waits for an earlier operation of the same thread. A fabric source stands behind a memory source:
 //! `@fadds` takes them in that order, and all operators that are emitted commute.
 
 use unisono_base::{InstrId, narrow};
 use unisono_lower::wafer::{End, PeProgram, WaferProgram};
 
-/// Whether an operation takes elements of several fabric sources in turns, through memory: three sources and more are not
-/// one vector operation, and two that take turns of several elements are not either.
+/// Whether an operation takes elements of several fabric sources in turns, through memory: three sources and more are
+/// not one vector operation, and two that take turns of several elements are not either.
 pub(super) fn in_turns(sources: &[End], chunk: u32) -> bool {
     let fabric = sources.iter().filter(|s| matches!(s, End::Fabric(_))).count();
     fabric > 1 && (sources.len() > 2 || chunk > 1)

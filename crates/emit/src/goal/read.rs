@@ -8,8 +8,8 @@
 //! opts    := ["tag" (INT | "-1")] ["cpu" INT] ["nic" INT]
 //! ```
 //!
-//! Blanks may stand anywhere between tokens; `//` and `/* */` comments where a line may start. A label is of its rank, and
-//! defined before it is used; where it is defined twice, the first counts.
+//! Blanks may stand anywhere between tokens; `//` and `/* */` comments where a line may start. A label is of its rank,
+//! and defined before it is used; where it is defined twice, the first counts.
 
 use std::io::{BufRead, Read};
 

@@ -1,4 +1,5 @@
-//! Writes GOAL: labels l1, l2, ... in each rank, a tag always, no indentation, which LogGOPSim's own reader does not take.
+//! Writes GOAL: labels l1, l2, ... in each rank, a tag always, no indentation, which LogGOPSim's own reader does not
+//! take.
 
 use std::fmt::{self, Write};
 

@@ -14,7 +14,8 @@ pub struct StepPlace {
     pub step: u32,
 }
 
-/// The place of each instruction of the schedule that [`super::import`] made of a text; none for copies between input and output.
+/// The place of each instruction of the schedule that [`super::import`] made of a text; none for copies between input
+/// and output.
 ///
 /// # Errors
 /// The text is not a program, or not that of the schedule.

@@ -1,5 +1,5 @@
-//! Nodes that are switches, as switch channels: one GPU asks the switch to add what the GPUs of a group have at one place of
-//! scratch memory and to store the sum there for all of them, or to store what it has itself.
+//! Nodes that are switches, as switch channels: one GPU asks the switch to add what the GPUs of a group have at one
+//! place of scratch memory and to store the sum there for all of them, or to store what it has itself.
 
 use std::collections::BTreeMap;
 

@@ -42,8 +42,8 @@ pub fn check(plan: &Plan, layout: &Layout, dtype: Option<Dtype>) -> Vec<Fault> {
     faults
 }
 
-/// Chunks of the largest buffer that the kernels address. Scratch memory is there twice with a double buffer, and packets take twice the
-/// bytes of their data.
+/// Chunks of the largest buffer that the kernels address. Scratch memory is there twice with a double buffer, and
+/// packets take twice the bytes of their data.
 fn widest(plan: &Plan) -> u64 {
     let of_scratch = [plan.use_double_scratch_buffer, plan.protocol == Protocol::LL].map(|twice| 1 + u64::from(twice));
     let chunks = |gpu: &Gpu| {

@@ -18,7 +18,8 @@ use crate::{Asked, Choices, Emitter, Files, Refused, msccl::chunk_elements};
 
 /// Bytes of a vector up to which packets come first: they need no signals, and twice the bytes.
 const PACKETS_BYTES: u64 = 1 << 17;
-/// Bytes of a chunk that a thread block is worth. Its 1024 threads move 16 bytes each at a time, so it moves at least two of these.
+/// Bytes of a chunk that a thread block is worth. Its 1024 threads move 16 bytes each at a time, so it moves at least
+/// two of these.
 const SHARE_BYTES: u64 = 2 * 1024 * 16;
 /// Thread blocks that share the work of a GPU where the user does not state a number.
 const SHARES: u32 = 16;
@@ -155,8 +156,8 @@ impl Writing<'_> {
         protocols
     }
 
-    /// Writes a plan with as many thread blocks as are worth it, or fewer where the runtime does not hold those, down to one. The number
-    /// that the user states stays.
+    /// Writes a plan with as many thread blocks as are worth it, or fewer where the runtime does not hold those, down
+    /// to one. The number that the user states stays.
     ///
     /// # Errors
     /// A fault of the exporter.
@@ -196,7 +197,8 @@ impl Writing<'_> {
         Exporter::new(self.schedule, &self.flow, &self.order, form)
     }
 
-    /// The first finding in a plan. The runtime may give one buffer or two to either form of it (docs/gpu-plans.md), so both are proved.
+    /// The first finding in a plan. The runtime may give one buffer or two to either form of it (docs/gpu-plans.md), so
+    /// both are proved.
     fn finding(&self, text: &str, form: Form<'_>) -> Result<Option<Fault>, String> {
         let c = self.schedule.collective();
         let finding = read_back(text, c, self.class)?;

@@ -92,8 +92,8 @@ impl Exporter<'_> {
         }
     }
 
-    /// One signal to each thread block that reads what the instruction has put. Puts on port channels are flushed: before
-    /// the signals where these are on other channels, and else after them.
+    /// One signal to each thread block that reads what the instruction has put. Puts on port channels are flushed:
+    /// before the signals where these are on other channels, and else after them.
     pub(super) fn signal(&mut self, id: InstrId, at: At, readers: &[At], puts: Vec<PortPut>) {
         let others = readers.iter().filter(|reader| self.is_port(at.0, reader.0));
         let is_on_its_own_channel = others.clone().all(|reader| puts.iter().any(|(_, on)| on == reader));
@@ -150,8 +150,8 @@ impl Exporter<'_> {
         self.signal(id, at, &readers, Vec::new());
     }
 
-    /// What GPUs tell each other at their end: leaders those that have not read what a switch has stored, since it accesses their
-    /// memory, and receivers of packets their senders.
+    /// What GPUs tell each other at their end: leaders those that have not read what a switch has stored, since it
+    /// accesses their memory, and receivers of packets their senders.
     pub(super) fn end(&mut self) {
         let last = std::mem::take(&mut self.last);
         let at = |gpu: u32| (gpu, last[gpu as usize]);

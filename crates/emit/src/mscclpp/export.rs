@@ -1,17 +1,19 @@
 //! A schedule among GPUs as a plan.
 //!
 //! Each GPU runs its instructions in one order of the whole schedule, in thread blocks of at most [`limits::OPS`]
-//! operations, each of which starts when the one before it has ended. A stream lands in scratch memory of its receiver, at a
-//! place of its own: as packets in protocol LL, and by puts with signals in protocol Simple. So no place is written
-//! twice, and each wait is for something that comes earlier in the order of the whole schedule, which excludes deadlocks.
+//! operations, each of which starts when the one before it has ended. A stream lands in scratch memory of its receiver,
+//! at a place of its own: as packets in protocol LL, and by puts with signals in protocol Simple. So no place is
+//! written twice, and each wait is for something that comes earlier in the order of the whole schedule, which excludes
+//! deadlocks.
 //!
-//! Several thread blocks can share the work of each of these ([`Form::shares`]): each does its share of every operation, with
-//! channels and semaphores of its own. They never wait for each other, so each share of a slice has to be read where it was written:
-//! by the same share of a slice of the same chunks. Where slices are cut differently, operations on single chunks are
-//! ([`Form::pieces`]).
+//! Several thread blocks can share the work of each of these ([`Form::shares`]): each does its share of every
+//! operation, with channels and semaphores of its own. They never wait for each other, so each share of a slice has to
+//! be read where it was written: by the same share of a slice of the same chunks. Where slices are cut differently,
+//! operations on single chunks are ([`Form::pieces`]).
 //!
-//! GPUs of one box have memory channels, and those of different boxes port channels. What a switch does is asked for by a GPU
-//! ([`super::behind_switches`]). All plans are right where input and output are one memory too ([`super::alias`]).
+//! GPUs of one box have memory channels, and those of different boxes port channels. What a switch does is asked for by
+//! a GPU ([`super::behind_switches`]). All plans are right where input and output are one memory too
+//! ([`super::alias`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -232,7 +234,8 @@ impl<'a> Exporter<'a> {
         }
     }
 
-    /// What a GPU copies before all else: its input if the output may be written over it, and to the output of a broadcast's root.
+    /// What a GPU copies before all else: its input if the output may be written over it, and to the output of a
+    /// broadcast's root.
     fn before(&mut self, at: At) {
         let n = at.0 as usize;
         let c = self.schedule.collective();
@@ -247,7 +250,8 @@ impl<'a> Exporter<'a> {
         }
     }
 
-    /// A place as the source of a port channel: in place, the runtime finds the own part there by the whole buffer only.
+    /// A place as the source of a port channel: in place, the runtime finds the own part there by the whole buffer
+    /// only.
     pub(super) fn source_of_port(&self, gpu: u32, place: &Value) -> Value {
         let c = self.schedule.collective();
         let (part, whole, len) = match c.kind {

@@ -93,8 +93,8 @@ struct Making<'a> {
     lanes: BTreeMap<(NodeId, u32), Vec<Option<At>>>,
 }
 
-/// The schedule of a plan of a known collective. If the root answers, the root of a broadcast sends its output to another GPU
-/// at the end, which stores it in its own.
+/// The schedule of a plan of a known collective. If the root answers, the root of a broadcast sends its output to
+/// another GPU at the end, which stores it in its own.
 ///
 /// # Errors
 /// It does not fit the tables of a schedule.

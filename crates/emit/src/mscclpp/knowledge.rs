@@ -1,8 +1,8 @@
 //! What has certainly happened before each access, in every run of a plan.
 //!
-//! The threads of a thread block run its operations independently of each other until they meet, so an access is complete
-//! only after the next `nop` or barrier, and a wait holds for the accesses after the next one. A signal passes on what
-//! was complete when the threads met last. Three sets follow:
+//! The threads of a thread block run its operations independently of each other until they meet, so an access is
+//! complete only after the next `nop` or barrier, and a wait holds for the accesses after the next one. A signal passes
+//! on what was complete when the threads met last. Three sets follow:
 //!
 //! * **strong**: accesses whose writes are visible and whose reads are over;
 //! * **weak**: accesses whose reads are over. Relaxed signals and packets pass this on: a packet is read element by
@@ -82,8 +82,8 @@ pub struct History {
     pub ends: Vec<Known>,
 }
 
-/// The puts of a thread block on a port channel. Each is pushed by a thread of its own, so only the puts from before the
-/// threads met last, and those of the same thread, are certainly before a signal or a flush.
+/// The puts of a thread block on a port channel. Each is pushed by a thread of its own, so only the puts from before
+/// the threads met last, and those of the same thread, are certainly before a signal or a flush.
 #[derive(Default)]
 struct Pending {
     pushed: Set,

@@ -1,14 +1,15 @@
-//! Launches one after the other. On a GPU, a launch begins after the one before it has ended; between GPUs nothing orders
-//! launches but what the plan does.
+//! Launches one after the other. On a GPU, a launch begins after the one before it has ended; between GPUs nothing
+//! orders launches but what the plan does.
 //!
 //! Plain data needs no more than one launch: each access of another GPU's memory begins after that GPU's kernel has
-//! started and is over before that kernel ends, which [`super::race`] proves. Packets need neither. So packets of a later
-//! launch may come while those of the same place are still to be read. Two launches show it, and three where each second
-//! launch uses the other half of scratch memory: each launch does the same, so the pair of the first and the last of
-//! them stands for all such pairs. Other plans between two launches are not looked at.
+//! started and is over before that kernel ends, which [`super::race`] proves. Packets need neither. So packets of a
+//! later launch may come while those of the same place are still to be read. Two launches show it, and three where each
+//! second launch uses the other half of scratch memory: each launch does the same, so the pair of the first and the
+//! last of them stands for all such pairs. Other plans between two launches are not looked at.
 //!
-//! With `use_double_scratch_buffer`, the runtime shifts the addresses of local accesses and of packets by half of scratch
-//! memory in each second launch. It does not shift plain data that another GPU, a switch or a port channel accesses.
+//! With `use_double_scratch_buffer`, the runtime shifts the addresses of local accesses and of packets by half of
+//! scratch memory in each second launch. It does not shift plain data that another GPU, a switch or a port channel
+//! accesses.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -48,8 +48,8 @@ pub struct Scale {
 }
 
 impl Layout {
-    /// The layout for the elements asked for or for a scale, or for the fewest elements asked for, or for the fewest that each thread block of a group and each iteration of
-    /// a pipeline has one of.
+    /// The layout for the elements asked for or for a scale, or for the fewest elements asked for, or for the fewest
+    /// that each thread block of a group and each iteration of a pipeline has one of.
     ///
     /// # Errors
     /// Sizes that do not fit the collective or each other.

@@ -98,8 +98,8 @@ fn thread_block(gpu: u32, block: &ThreadBlock, faults: &mut Vec<Fault>) {
     }
 }
 
-/// A GPU runs a thread block of a plan on a processor of its own. More thread blocks than processors may not run at once, so
-/// one that waits can keep the other one from its processor.
+/// A GPU runs a thread block of a plan on a processor of its own. More thread blocks than processors may not run at
+/// once, so one that waits can keep the other one from its processor.
 fn resident(gpu: &Gpu, processors: u32, faults: &mut Vec<Fault>) {
     let waits = |name: Name| {
         let is = matches!(name, Name::Wait | Name::Rlxwait | Name::SemAcquire | Name::Barrier);
@@ -117,8 +117,8 @@ fn resident(gpu: &Gpu, processors: u32, faults: &mut Vec<Fault>) {
     }
 }
 
-/// In place, a GPU's own part lies inside its buffer. The runtime adds the offset of the accessing GPU to a remote buffer of that kind
-/// and to one behind a switch, and none to the source of a port channel.
+/// In place, a GPU's own part lies inside its buffer. The runtime adds the offset of the accessing GPU to a remote
+/// buffer of that kind and to one behind a switch, and none to the source of a port channel.
 fn in_place(plan: &Plan, gpu: &Gpu, faults: &mut Vec<Fault>) {
     let (part, whole, key) = match plan.collective.as_str() {
         "allgather" => (Buffer::Input, "o", "i"),
@@ -174,7 +174,8 @@ fn stray(op: &Op) -> Option<String> {
     mixed.then(|| format!("a buffer of {name} has one of \"type\", \"buffer_id\" and \"switch_channel_id\""))
 }
 
-/// Operations whose kernel reads remote memory, whatever their channel type says, and the one that has port channels alone.
+/// Operations whose kernel reads remote memory, whatever their channel type says, and the one that has port channels
+/// alone.
 fn channel_type(op: &Op) -> Option<String> {
     let by_port = op.channel_type == Some(ChannelType::Port);
     let reads = matches!(op.name, Name::Get | Name::Rre | Name::Rres | Name::Res | Name::Respkt | Name::Recspkt);

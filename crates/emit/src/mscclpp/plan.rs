@@ -84,8 +84,8 @@ pub enum Buffer {
     Scratch,
 }
 
-/// Memory and port channels have a peer each, and switch channels a buffer and a group of GPUs each. The loader reads the
-/// peers or the groups of each entry, so they are there even if they are empty.
+/// Memory and port channels have a peer each, and switch channels a buffer and a group of GPUs each. The loader reads
+/// the peers or the groups of each entry, so they are there even if they are empty.
 #[derive(Deserialize, Clone, Debug)]
 pub struct Channels {
     pub channel_type: ChannelType,

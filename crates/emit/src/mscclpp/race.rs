@@ -1,9 +1,9 @@
 //! Accesses of one place that nothing orders.
 //!
-//! Two accesses race if one of them writes and neither is known to be over when the other begins. The end of a kernel is
-//! an access of all memory of its GPU, since the program may then read and write it. Packets carry flags and are exempt;
-//! who writes the same packets twice has been refused before ([`super::run`]). A remote access also needs to know that
-//! the kernel of that GPU has started, since its memory may be in use before.
+//! Two accesses race if one of them writes and neither is known to be over when the other begins. The end of a kernel
+//! is an access of all memory of its GPU, since the program may then read and write it. Packets carry flags and are
+//! exempt; who writes the same packets twice has been refused before ([`super::run`]). A remote access also needs to
+//! know that the kernel of that GPU has started, since its memory may be in use before.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,9 +1,10 @@
-//! Channel ends and semaphores that several thread blocks of a GPU use. The order of their uses has to be the same in every run:
-//! each use comes after the one before it, by barriers and semaphores of the GPU between meetings of the threads.
+//! Channel ends and semaphores that several thread blocks of a GPU use. The order of their uses has to be the same in
+//! every run: each use comes after the one before it, by barriers and semaphores of the GPU between meetings of the
+//! threads.
 //!
-//! If that holds for one run, it holds for all. Take the first step of another run that gets another signal than here: the use
-//! before it has not happened there. But what orders the two here has happened in the same way there, since all earlier steps are
-//! alike. A step that waits forever counts as a use too, since it could come earlier in another run.
+//! If that holds for one run, it holds for all. Take the first step of another run that gets another signal than here:
+//! the use before it has not happened there. But what orders the two here has happened in the same way there, since all
+//! earlier steps are alike. A step that waits forever counts as a use too, since it could come earlier in another run.
 
 use std::collections::BTreeMap;
 

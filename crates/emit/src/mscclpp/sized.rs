@@ -79,8 +79,8 @@ impl Sized {
         Ok(Some((imported, proof, faults)))
     }
 
-    /// What is wrong with the output of a broadcast's root, which schedules do not have and GPUs do: it is sent to another GPU, whose
-    /// output is proved once more.
+    /// What is wrong with the output of a broadcast's root, which schedules do not have and GPUs do: it is sent to
+    /// another GPU, whose output is proved once more.
     fn output_of_root(&self, plan: &Plan, method: Method) -> Result<Option<Fault>, ImportError> {
         let Some(c) = self.layout.collective.filter(|c| c.kind == Kind::Broadcast && c.ranks > 1) else {
             return Ok(None);

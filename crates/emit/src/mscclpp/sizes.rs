@@ -2,13 +2,14 @@
 //!
 //! Without groups of thread blocks and pipelines, all slices grow with the chunk, so one size stands for all.
 //!
-//! With groups, a share begins at `i * (n / s) + min(i, n % s)` of `n` grains for the `i`-th of `s` thread blocks, which is
-//! at most `s / 4` grains after `i * n / s`. Two such places at different fractions of a chunk are `n / L` grains apart or
-//! more, where the sizes of all groups divide `L`. From `n = L * s / 2` on, they keep their order; two places at the same
-//! fraction change their distance with `n % L` alone. So the sizes up to one `L` further stand for all.
+//! With groups, a share begins at `i * (n / s) + min(i, n % s)` of `n` grains for the `i`-th of `s` thread blocks,
+//! which is at most `s / 4` grains after `i * n / s`. Two such places at different fractions of a chunk are `n / L`
+//! grains apart or more, where the sizes of all groups divide `L`. From `n = L * s / 2` on, they keep their order; two
+//! places at the same fraction change their distance with `n % L` alone. So the sizes up to one `L` further stand for
+//! all.
 //!
-//! With pipelines, the number of turns and the last turn depend on the ratio of the chunk to the unit. Ratios on both sides
-//! of small multiples and fractions of each unit are tried; this is not a proof for all sizes.
+//! With pipelines, the number of turns and the last turn depend on the ratio of the chunk to the unit. Ratios on both
+//! sides of small multiples and fractions of each unit are tried; this is not a proof for all sizes.
 
 use std::collections::BTreeSet;
 
@@ -66,8 +67,8 @@ fn to_try(plan: &Plan) -> (Vec<Scale>, Sizes) {
     (scales, Sizes::Tried)
 }
 
-/// Grains of a chunk on both sides of those at which some pipeline takes a second or third turn, where the smallest unit that
-/// all units are multiples of has one.
+/// Grains of a chunk on both sides of those at which some pipeline takes a second or third turn, where the smallest
+/// unit that all units are multiples of has one.
 fn turns(plan: &Plan) -> impl Iterator<Item = u32> {
     let all: BTreeSet<(u64, u64)> = plan
         .ops()

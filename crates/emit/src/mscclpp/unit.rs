@@ -228,7 +228,8 @@ impl Importer for MscclPp {
         REFERENCE
     }
 
-    /// Refuses plans whose order is not given: a schedule has one. It is run once, so launches and processors do not count.
+    /// Refuses plans whose order is not given: a schedule has one. It is run once, so launches and processors do not
+    /// count.
     fn import(&self, text: &str, asked: &Asked) -> Result<File, ImportError> {
         let plan = read(text)?;
         let operator = asked.operator.filter(|&operator| operator != Operator::Sum);

@@ -11,7 +11,8 @@
 //! name = "..."
 //! ```
 //!
-//! `-` is no port, no operator or no ports at all; `engine` in place of the response's input is what the engine reduced.
+//! `-` is no port, no operator or no ports at all; `engine` in place of the response's input is what the engine
+//! reduced.
 
 use std::{fmt::Write, str::FromStr, sync::Arc};
 
@@ -89,7 +90,8 @@ fn ranges(ranks: &[u32]) -> String {
     text
 }
 
-/// Reads what [`print`] writes; whether the registers are right is for [`unisono_lower::switches::raise`] and the proof.
+/// Reads what [`print`] writes; whether the registers are right is for [`unisono_lower::switches::raise`] and the
+/// proof.
 ///
 /// # Errors
 /// A line that has none of the forms, or a damaged machine; the message names the line.

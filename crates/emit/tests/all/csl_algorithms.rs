@@ -67,8 +67,8 @@ fn algorithms_read_back_or_are_refused() {
     assert!(refused.is_empty(), "{refused:?}");
 }
 
-/// Without the placement that the target has, several children are taken element by element, leaves are paced, and floods
-/// of rows and columns share a color.
+/// Without the placement that the target has, several children are taken element by element, leaves are paced, and
+/// floods of rows and columns share a color.
 #[test]
 fn other_placements_are_refused() {
     let wafer = Machine::preset("wse2").unwrap().get::<Wafer>().unwrap().clone();

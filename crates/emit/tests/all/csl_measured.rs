@@ -1,5 +1,5 @@
-//! Projects that measure: the barrier, the trigger and the samples run in the interpreter of CSL, whose rounds stand for
-//! cycles, and results stay right.
+//! Projects that measure: the barrier, the trigger and the samples run in the interpreter of CSL, whose rounds stand
+//! for cycles, and results stay right.
 
 use crate::{
     common::{TARGET, program},

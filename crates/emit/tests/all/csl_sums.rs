@@ -1,5 +1,5 @@
-//! Emitted projects, run by an interpreter of CSL, have the results of plain arithmetic, for every algorithm; and no project
-//! sends control wavelets.
+//! Emitted projects, run by an interpreter of CSL, have the results of plain arithmetic, for every algorithm; and no
+//! project sends control wavelets.
 
 use crate::{
     common::{TARGET, round_trip},

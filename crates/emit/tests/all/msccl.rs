@@ -1,4 +1,5 @@
-//! MSCCL XML: every algorithm, run by an executor of its own and read back; what is refused; what is read; hostile files.
+//! MSCCL XML: every algorithm, run by an executor of its own and read back; what is refused; what is read; hostile
+//! files.
 
 use crate::executor;
 

@@ -1,4 +1,5 @@
-//! Decision tables for other libraries: each file is looked up as its library does it, and must choose what the table says.
+//! Decision tables for other libraries: each file is looked up as its library does it, and must choose what the table
+//! says.
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -429,7 +430,8 @@ fn ranks_per_node_are_said_where_the_file_can() {
         .iter()
         .map(|c| (c["comm_rank_distribution"].as_str(), c["rules"][0]["msg_size_min"].as_u64().unwrap()))
         .collect();
-    // Four a node is neither of the two placements that it knows, and stands for any: last, and where others say nothing.
+    // Four a node is neither of the two placements that it knows, and stands for any: last, and where others say
+    // nothing.
     assert_eq!(found, [(Some("single-node"), 0), (Some("one-per-node"), 0), (None, 0)]);
     assert!(json.notes.iter().any(|n| n.contains("was chosen for 4 ranks a node")), "{:?}", json.notes);
 

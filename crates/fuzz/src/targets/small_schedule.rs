@@ -1,5 +1,6 @@
-//! Small schedules from draws: mostly such that do what their collective says, with several lanes, streams with capacities,
-//! multicasts, several sinks, sums in place, and dependencies inside and between nodes; then some of that is damaged.
+//! Small schedules from draws: mostly such that do what their collective says, with several lanes, streams with
+//! capacities, multicasts, several sinks, sums in place, and dependencies inside and between nodes; then some of that
+//! is damaged.
 
 use unisono_base::{InstrId, NodeId};
 use unisono_collective::{Collective, Dtype, Kind, Operator};

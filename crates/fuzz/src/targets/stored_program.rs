@@ -1,4 +1,5 @@
-//! Stored programs with changed numbers, written and read back: programs that their proof accepts give the right results.
+//! Stored programs with changed numbers, written and read back: programs that their proof accepts give the right
+//! results.
 
 use unisono_collective::{Choice, Collective, DecisionTable, Kind, Row};
 use unisono_runtime::local;

@@ -68,9 +68,9 @@ pub fn loads<'a>(layout: &Layout, all: impl IntoIterator<Item = &'a Configured>)
     of
 }
 
-/// Whether collectives that each pass [`super::check`] can be configured together. A switch has one replica of registers for
-/// each identifier, so no two embeddings with one identifier may name the same switch; links and engines of one identifier are
-/// then disjoint too.
+/// Whether collectives that each pass [`super::check`] can be configured together. A switch has one replica of
+/// registers for each identifier, so no two embeddings with one identifier may name the same switch; links and engines
+/// of one identifier are then disjoint too.
 pub fn check_together<'a>(layout: &Layout, all: impl IntoIterator<Item = &'a Configured>) -> Vec<Diagnostic> {
     let mut found = Diagnostics::default();
     let mut used = vec![0_u64; layout.switches() as usize];

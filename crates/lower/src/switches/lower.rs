@@ -1,11 +1,11 @@
 //! Lowers a schedule with its placement to the registers of switches.
 //!
-//! Of a proved schedule, this is the check of the placement. It refuses, in one sentence, a schedule that registers cannot
-//! express:
+//! Of a proved schedule, this is the check of the placement. It refuses, in one sentence, a schedule that registers
+//! cannot express:
 //! 1. each node has a core or switch of its own, and both ends of each stream share a link or a core;
 //! 2. a core only gives a part of its input to its switch, and takes a part of its output from it;
-//! 3. for each identifier a switch has at most one instruction that reduces requests, in the order of its ports, and at most
-//!    one that copies a response;
+//! 3. for each identifier a switch has at most one instruction that reduces requests, in the order of its ports, and at
+//!    most one that copies a response;
 //! 4. a response goes back the way that the requests came, or from a switch to its own core; collectives without a
 //!    reduction have responses alone;
 //! 5. all instructions of an identifier have one part of the vector, and the parts do not overlap;
@@ -275,8 +275,8 @@ impl Lowering<'_> {
     }
 }
 
-/// Whether a response goes back the way of the requests, or from an engine to its own core; without a reduction, whether
-/// there are no requests.
+/// Whether a response goes back the way of the requests, or from an engine to its own core; without a reduction,
+/// whether there are no requests.
 fn responds(reduces: bool, r: &Registers) -> bool {
     let back = if r.request_output == NONE { ENGINE } else { r.request_output };
     match (r.response_input, r.response_outputs) {

@@ -1,7 +1,9 @@
-//! Switches that reduce: the placement of schedules on them, and their registers, which are what schedules are lowered to.
+//! Switches that reduce: the placement of schedules on them, and their registers, which are what schedules are lowered
+//! to.
 //!
 //! "Accelerating Allreduce with in-network reduction on Intel PIUMA", "Configuration Registers" and "Request-response
-//! Mechanism". Requests carry inputs and partial results towards the root of a tree, responses carry results away from it.
+//! Mechanism". Requests carry inputs and partial results towards the root of a tree, responses carry results away from
+//! it.
 
 mod error;
 mod load;

@@ -20,7 +20,8 @@ pub struct VirtualChannel {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SwitchPlacement {
-    /// The core of each rank, then the switch of each other node of the schedule; cores and switches have the same numbers.
+    /// The core of each rank, then the switch of each other node of the schedule; cores and switches have the same
+    /// numbers.
     pub nodes: Vec<u32>,
     /// The channel of each stream.
     pub channels: Vec<VirtualChannel>,

@@ -1,7 +1,7 @@
 //! Raises registers to the schedule that they make, with its placement. [`super::lower`] is the inverse.
 //!
-//! Ranks give and take their vectors, and a switch is a node whose instructions have streams on both sides. The schedule is
-//! unproved. Both ends of every link must agree, since a stream has both ends.
+//! Ranks give and take their vectors, and a switch is a node whose instructions have streams on both sides. The
+//! schedule is unproved. Both ends of every link must agree, since a stream has both ends.
 
 use unisono_base::{Diagnostic, NodeId, StreamId, narrow};
 use unisono_machine::in_network::{Layout, MEMORY, Port};
@@ -21,12 +21,12 @@ pub enum RaiseError {
     Build(#[from] BuildError),
 }
 
-/// Nodes are the ranks, then the switches that take part, ascending; each embedding has two lanes at each, one for requests
-/// and one for responses. Embeddings over no elements have no instructions.
+/// Nodes are the ranks, then the switches that take part, ascending; each embedding has two lanes at each, one for
+/// requests and one for responses. Embeddings over no elements have no instructions.
 ///
 /// # Errors
-/// The registers of two switches do not agree, or contradict the machine or the collective; more switches and instructions
-/// than the tables hold.
+/// The registers of two switches do not agree, or contradict the machine or the collective; more switches and
+/// instructions than the tables hold.
 pub fn raise(layout: &Layout, configured: &Configured) -> Result<(Schedule, SwitchPlacement), RaiseError> {
     let c = configured.collective;
     let rank_of = rank_of(layout, configured)?;
@@ -142,8 +142,8 @@ impl Tree<'_> {
         Ok(())
     }
 
-    /// Adds streams and instructions of registers that [`Tree::check`] accepts. Streams of requests come before those of
-    /// responses, so that their channels are two runs.
+    /// Adds streams and instructions of registers that [`Tree::check`] accepts. Streams of requests come before those
+    /// of responses, so that their channels are two runs.
     fn build(&self, b: &mut Builder, number: u32, channels: &mut Vec<VirtualChannel>) {
         let (requests, responses) = (2 * number, 2 * number + 1);
         let mut add = |b: &mut Builder, channel, from: NodeId, to: &[NodeId]| {

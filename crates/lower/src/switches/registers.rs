@@ -14,8 +14,8 @@ pub const ENGINE: Port = 254;
 pub const REQUEST: u8 = 0;
 pub const RESPONSE: u8 = 1;
 
-/// What one replica of a switch's registers says. Ports are sets of bits, the memory's among them; requests are reduced in the
-/// order of ports once all are there, responses go to all their ports at once.
+/// What one replica of a switch's registers says. Ports are sets of bits, the memory's among them; requests are reduced
+/// in the order of ports once all are there, responses go to all their ports at once.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Registers {
     pub request_inputs: u64,

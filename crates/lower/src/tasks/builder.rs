@@ -44,8 +44,8 @@ impl Builder {
         self.graph.rank_rows.push(narrow(self.graph.rows.len()));
     }
 
-    /// Adds a task to the rank in work. Tasks that are free at one time start in the order: sends, receives, others; and
-    /// within each kind in the order of their making.
+    /// Adds a task to the rank in work. Tasks that are free at one time start in the order: sends, receives, others;
+    /// and within each kind in the order of their making.
     pub fn task(&mut self, task: Task) -> TaskId {
         poll();
         let count = self.graph.rows.len() as u64;

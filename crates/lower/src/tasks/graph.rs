@@ -149,8 +149,8 @@ impl TaskGraph {
         Task { kind, peer, tag, amount, cpu, nic }
     }
 
-    /// Reads where [`TaskGraph::task`] and [`TaskGraph::waiting`] will read, so that the cache has it by then. The value depends on
-    /// all that was read, and means nothing.
+    /// Reads where [`TaskGraph::task`] and [`TaskGraph::waiting`] will read, so that the cache has it by then. The
+    /// value depends on all that was read, and means nothing.
     #[inline]
     pub fn read_ahead(&self, id: TaskId) -> u32 {
         let first = self.edge_rows[id.index()];

@@ -1,14 +1,14 @@
 //! The task graph of a schedule: what its instructions send, receive and reduce.
 //!
-//! An instruction becomes its receives, one reduce where it has two sources or more (a calc where it copies and copies take
-//! time), then its sends in the order of its
-//! sinks, one for each node that a stream leads to. A message is what one instruction pushes; who pops it in other pieces
-//! receives it with the first piece that needs some of it. The next instruction of the lane waits until receives and
-//! the reduce are done and sends have started: a send leaves its operand behind when it is issued. All lanes of a rank
-//! share one CPU and one network interface. Message i of stream s is the i-th of tag s.
+//! An instruction becomes its receives, one reduce where it has two sources or more (a calc where it copies and copies
+//! take time), then its sends in the order of its sinks, one for each node that a stream leads to. A message is what
+//! one instruction pushes; who pops it in other pieces receives it with the first piece that needs some of it. The next
+//! instruction of the lane waits until receives and the reduce are done and sends have started: a send leaves its
+//! operand behind when it is issued. All lanes of a rank share one CPU and one network interface. Message i of stream s
+//! is the i-th of tag s.
 //!
-//! A switch is a further rank of the graph. Its messages are on CPU 0 and its reduces on the CPUs of its engines, to which its lanes are
-//! dealt. A reduce there counts the bytes of its result, because the operands come in side by side.
+//! A switch is a further rank of the graph. Its messages are on CPU 0 and its reduces on the CPUs of its engines, to
+//! which its lanes are dealt. A reduce there counts the bytes of its result, because the operands come in side by side.
 
 use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, TaskId, limits, narrow, rounded};
 use unisono_schedule::{Flow, Schedule, verify::Verified};
@@ -25,8 +25,8 @@ pub fn from_schedule(proven: &Verified) -> Result<TaskGraph, TaskError> {
     draft(proven.schedule())
 }
 
-/// The task graph of a candidate that is ranked by its time before it is proved. Nothing that is run or written may come
-/// of it.
+/// The task graph of a candidate that is ranked by its time before it is proved. Nothing that is run or written may
+/// come of it.
 ///
 /// # Errors
 /// As [`from_schedule`]; the schedule is not well-formed, or has nodes that are no ranks.

@@ -52,8 +52,8 @@ pub fn linear_alltoall(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
     b.finish()
 }
 
-/// Each rank sends `count` messages to one rank and receives them from one, by a random permutation that leaves no rank in its
-/// place; the same seed draws the same. Nothing waits for anything; a rank alone sends nothing.
+/// Each rank sends `count` messages to one rank and receives them from one, by a random permutation that leaves no rank
+/// in its place; the same seed draws the same. Nothing waits for anything; a rank alone sends nothing.
 ///
 /// # Errors
 /// Too large.

@@ -243,8 +243,8 @@ fn step(placed: OnGrid, flow: &Flow, colors: &Colors, switches: &[Switch], id: I
         }
     }
     let mut op = Op { instr: id, phase: narrow(schedule.phase(id).0), ..Op::plain(schedule.instr(id).len) };
-    // Only leaves are paced, which send what they were given; all others take the pace of what arrives, and a flood of the
-    // result after the reduce has none.
+    // Only leaves are paced, which send what they were given; all others take the pace of what arrives, and a flood of
+    // the result after the reduce has none.
     let memory = |o: Operand| !matches!(o, Operand::Stream(_));
     let given = |o: Operand| matches!(o, Operand::In(_));
     if schedule.sources(id).iter().all(given) && !schedule.sinks(id).iter().all(memory) {

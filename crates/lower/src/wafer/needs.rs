@@ -1,16 +1,17 @@
-//! What a target of emitted code needs of a placement: the same schedule, on routes and in an order that the target has.
+//! What a target of emitted code needs of a placement: the same schedule, on routes and in an order that the target
+//! has.
 //!
 //! * Several fabric sources of one instruction are taken in chunks, as no vector operation has three sources.
 //! * Leaves are not paced, as a vector operation runs as fast as the datapath.
 //! * No control wavelet is sent: routers switch only where their own PE has sent its last wavelet (`advance`), and a
 //!   switch changes where wavelets come from or where they go, not both.
 //!
-//! The last need is met by colors. The streams of one color that one PE receives from one side are a *group*. Two groups
-//! conflict where they meet at a router that would have to switch otherwise between them. Each color of the placement is
-//! split into as few colors as a greedy coloring of its groups takes, in the order of their turns. Groups of different
-//! colors that meet at no router may share one as well: of three greedy colorings, each color alone, and all groups in the
-//! order of turns or of lengths, the one with the fewest colors is taken. Streams without a color of the placement never
-//! share a color with another one at a router, and keep that.
+//! The last need is met by colors. The streams of one color that one PE receives from one side are a *group*. Two
+//! groups conflict where they meet at a router that would have to switch otherwise between them. Each color of the
+//! placement is split into as few colors as a greedy coloring of its groups takes, in the order of their turns. Groups
+//! of different colors that meet at no router may share one as well: of three greedy colorings, each color alone, and
+//! all groups in the order of turns or of lengths, the one with the fewest colors is taken. Streams without a color of
+//! the placement never share a color with another one at a router, and keep that.
 
 use std::collections::BTreeSet;
 
@@ -110,8 +111,8 @@ fn coloring(groups: &Groups, conflicts: &[BTreeSet<u32>], order: &[u32]) -> Vec<
     numbers
 }
 
-/// Whether a router may pass `later` after `earlier` on one color: in the same position, or in the next one, to which the
-/// sender of `earlier` advances it.
+/// Whether a router may pass `later` after `earlier` on one color: in the same position, or in the next one, to which
+/// the sender of `earlier` advances it.
 fn may_follow(earlier: &Visit, later: &Visit) -> bool {
     let (a, b) = (earlier.position, later.position);
     match (a.rx == b.rx, a.tx == b.tx) {
@@ -133,9 +134,9 @@ struct Groups {
 }
 
 impl Groups {
-    /// Groups that need different colors: those of one color of the placement between which a router would have to switch
-    /// otherwise than by the advance of the first; and, where colors may be merged, groups of two colors at one router,
-    /// whose turns there have no order.
+    /// Groups that need different colors: those of one color of the placement between which a router would have to
+    /// switch otherwise than by the advance of the first; and, where colors may be merged, groups of two colors at one
+    /// router, whose turns there have no order.
     fn conflicts(&self, across: bool) -> Vec<BTreeSet<u32>> {
         let mut conflicts = vec![BTreeSet::new(); self.count];
         for at in self.visits.chunk_by(|a, b| a.pe == b.pe) {

@@ -5,8 +5,8 @@
 //! own operation says so after its last wavelet ([`Op::advance`]), or when a control wavelet passes ([`Op::control`]);
 //! the last position stays. Source: "Near-Optimal Wafer-Scale Reduce", section 2.2.
 //!
-//! A PE runs *threads* (microthreads); each is a sequence of operations over vectors, and all threads share one datapath
-//! of one element operation a cycle.
+//! A PE runs *threads* (microthreads); each is a sequence of operations over vectors, and all threads share one
+//! datapath of one element operation a cycle.
 
 use std::ops::Range;
 
@@ -140,8 +140,8 @@ pub struct Op {
     pub(crate) sinks: u8,
     /// After the last wavelet sent on this color has entered the PE's own router, that router advances the color.
     pub advance: Option<Color>,
-    /// A control wavelet follows the last wavelet sent on this color: every router on its way forwards it by the current
-    /// position and then advances the color. It is not handed to any PE.
+    /// A control wavelet follows the last wavelet sent on this color: every router on its way forwards it by the
+    /// current position and then advances the color. It is not handed to any PE.
     pub control: Option<Color>,
     /// Elements taken from one fabric source before the next is turned to, where there are several; at most `len`.
     pub chunk: u32,

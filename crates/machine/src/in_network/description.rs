@@ -67,8 +67,8 @@ pub struct InNetwork {
     pub operators: Vec<String>,
     /// Cores that hold a socket's links to the others: the link to socket `t` is at entry `t` modulo their number.
     pub socket_ports: Vec<u32>,
-    /// Cores that hold a node's links to others. Links are counted over the coordinates of the first dimension, then the next:
-    /// link `k` is at socket `k` modulo the sockets, at entry `k / sockets` modulo the number of entries.
+    /// Cores that hold a node's links to others. Links are counted over the coordinates of the first dimension, then
+    /// the next: link `k` is at socket `k` modulo the sockets, at entry `k / sockets` modulo the number of entries.
     pub node_ports: Vec<u32>,
     pub host: Host,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,15 +1,15 @@
 //! Switches, their ports, and what lies at the other end of each.
 //!
-//! Switches are numbered as cores: node by node, socket by socket, row-major on the mesh. All nodes have the same ports; of a
-//! dimension's ports the one with a node's own coordinate leads nowhere.
+//! Switches are numbered as cores: node by node, socket by socket, row-major on the mesh. All nodes have the same
+//! ports; of a dimension's ports the one with a node's own coordinate leads nowhere.
 
 use super::InNetwork;
 
 /// A port of a switch; links are numbered from 0, mesh first, then sockets, then nodes.
 pub type Port = u8;
 
-/// The port to the core's memory. It comes last in the order of ports, so that a chain of switches reduces what comes from
-/// before it first.
+/// The port to the core's memory. It comes last in the order of ports, so that a chain of switches reduces what comes
+/// from before it first.
 pub const MEMORY: Port = 63;
 
 /// The level that a link belongs to.
@@ -150,7 +150,8 @@ impl Layout {
         self.ends.iter().map(Vec::len).max().unwrap_or(0)
     }
 
-    /// What lies at the other end of a port; nothing at the memory, at a node's own coordinate, and at ports that are not.
+    /// What lies at the other end of a port; nothing at the memory, at a node's own coordinate, and at ports that are
+    /// not.
     pub fn peer(&self, switch: u32, port: Port) -> Option<Peer> {
         let (node, local) = (self.node_of(switch), self.local_of(switch));
         match *self.ends[local as usize].get(usize::from(port))? {

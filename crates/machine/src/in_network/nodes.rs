@@ -1,7 +1,7 @@
 //! The HyperX for a number of nodes: one node none, up to 16 nodes one dimension, up to 256 two, beyond that three.
 
-/// Dimensions whose product is `nodes`, as equal as that allows, descending; dimensions of one node are left out, so a prime
-/// number of nodes is a line.
+/// Dimensions whose product is `nodes`, as equal as that allows, descending; dimensions of one node are left out, so a
+/// prime number of nodes is a line.
 pub fn balanced(nodes: u32) -> Vec<u32> {
     let mut dims = match nodes {
         0..=16 => vec![nodes],

@@ -14,8 +14,8 @@ pub struct AcceleratorGrid {
 }
 
 impl AcceleratorGrid {
-    /// Selects all accelerators, the first of a number, or the first rows and columns of a shape. `extents` are those of the
-    /// whole network, row-major.
+    /// Selects all accelerators, the first of a number, or the first rows and columns of a shape. `extents` are those
+    /// of the whole network, row-major.
     ///
     /// # Errors
     /// The part is larger than the network along some dimension, or has another number of dimensions.

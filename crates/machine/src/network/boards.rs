@@ -18,8 +18,9 @@ impl Boards {
         u64::from(self.count[0]) * u64::from(self.count[1])
     }
 
-    /// The accelerators of a virtual sub-mesh, the boards at the crossings of some rows and columns, in the order of its ranks:
-    /// row-major over its own grid, which has the second result's extents. Where a rank of a collective runs.
+    /// The accelerators of a virtual sub-mesh, the boards at the crossings of some rows and columns, in the order of
+    /// its ranks: row-major over its own grid, which has the second result's extents. Where a rank of a collective
+    /// runs.
     pub fn accelerators(&self, rows: &[u32], columns: &[u32]) -> (Vec<u32>, [u32; 2]) {
         let [high, wide] = self.board;
         let along = |boards: &[u32], size: u32| -> Vec<u32> {

@@ -1,5 +1,5 @@
-//! The numbers of the nodes of equal boxes: accelerators box by box, then the other nodes of the boxes, box by box, then the
-//! shared switches.
+//! The numbers of the nodes of equal boxes: accelerators box by box, then the other nodes of the boxes, box by box,
+//! then the shared switches.
 
 /// How the nodes of boxes are numbered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

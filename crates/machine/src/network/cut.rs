@@ -9,9 +9,9 @@ use super::{Plane, Speed};
 /// Parts into halves grow by a factor of four with two more accelerators: with 16 there are 6,435.
 pub const MOST_ACCELERATORS: u32 = 16;
 
-/// Returns the least rate from one half of the accelerators to the other over all ways to part them, divided by the injection of
-/// one half, whose accelerators send `injection` times the machine's `own` rate of a link each. Returns `None` for an odd
-/// number, or for more than [`MOST_ACCELERATORS`].
+/// Returns the least rate from one half of the accelerators to the other over all ways to part them, divided by the
+/// injection of one half, whose accelerators send `injection` times the machine's `own` rate of a link each. Returns
+/// `None` for an odd number, or for more than [`MOST_ACCELERATORS`].
 pub fn bisection_share(plane: &Plane, own: Speed, injection: f64) -> Option<f64> {
     let n = plane.accelerators();
     if n == 0 || n % 2 == 1 || n > MOST_ACCELERATORS {
@@ -26,9 +26,10 @@ pub fn bisection_share(plane: &Plane, own: Speed, injection: f64) -> Option<f64>
     Some(cut / (injection * f64::from(n / 2)))
 }
 
-/// Returns the most flow from the accelerators whose bits are set to the others, which is the capacity of the least cut between
-/// them (Ford, Fulkerson, 1956). Flow is added along ways of the fewest links (Edmonds, Karp, 1972), so the number of ways does
-/// not depend on the capacities. A way fills its narrowest link exactly, as nothing but its own capacity is taken from it.
+/// Returns the most flow from the accelerators whose bits are set to the others, which is the capacity of the least cut
+/// between them (Ford, Fulkerson, 1956). Flow is added along ways of the fewest links (Edmonds, Karp, 1972), so the
+/// number of ways does not depend on the capacities. A way fills its narrowest link exactly, as nothing but its own
+/// capacity is taken from it.
 fn least_cut(plane: &Plane, capacities: &[f64], half: u32) -> f64 {
     let accelerator = |node: u32| node < plane.accelerators();
     let inside = |node: u32| accelerator(node) && half >> node & 1 == 1;

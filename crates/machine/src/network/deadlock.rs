@@ -1,8 +1,9 @@
 //! Whether packets can block each other for ever: the channel dependency graph of a routing.
 //!
-//! A channel is a link on a virtual channel. A packet that holds one waits for those that it may take next, so a routing
-//! without a cycle among these dependencies has no deadlock (Dally, Seitz, 1987). All ways that a source may choose, all
-//! hops that a rule allows and all accelerators as ends are followed; only channels that a packet can be on count.
+//! A channel is a link on a virtual channel. A packet that holds one waits for those that it may take next, so a
+//! routing without a cycle among these dependencies has no deadlock (Dally, Seitz, 1987). All ways that a source may
+//! choose, all hops that a rule allows and all accelerators as ends are followed; only channels that a packet can be on
+//! count.
 
 use std::collections::BTreeMap;
 
@@ -102,7 +103,8 @@ impl Dependencies {
         let virtual_channels = u32::from(routing.virtual_channels());
         let channels = plane.links().len() * virtual_channels as usize;
         let mut graph = Self { virtual_channels, used: vec![false; channels], next: vec![Vec::new(); channels] };
-        // The packets to one end that chose one way make one search; a channel was met in the search it is stamped with.
+        // The packets to one end that chose one way make one search; a channel was met in the search it is stamped
+        // with.
         let (mut stamp, mut search) = (vec![0_u32; channels], 0);
         let (mut hops, mut open) = (Vec::new(), Vec::new());
         for to in 0..plane.accelerators() {

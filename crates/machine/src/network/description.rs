@@ -221,7 +221,8 @@ impl Network {
         self.computing(&*topology).map(|_| ())
     }
 
-    /// Puts the lines of a graph in the place of the file's name, where the file is given, so that the description says all.
+    /// Puts the lines of a graph in the place of the file's name, where the file is given, so that the description says
+    /// all.
     fn take_in(&mut self, files: &dyn Fn(&str) -> Option<String>) {
         let named = self.topology.get("file").and_then(toml::Value::as_str);
         if let Some(text) = named.and_then(files) {
@@ -230,12 +231,14 @@ impl Network {
         }
     }
 
-    /// Bytes that one accelerator can send on all links of all planes together in a nanosecond; the most where accelerators differ.
+    /// Bytes that one accelerator can send on all links of all planes together in a nanosecond; the most where
+    /// accelerators differ.
     pub fn injection_bytes_per_ns(&self, topology: &dyn Topology) -> f64 {
         self.injection_gbps(topology)[1] / 8.0
     }
 
-    /// Returns the rate of all links of an accelerator on all planes together: the least and the most of all accelerators.
+    /// Returns the rate of all links of an accelerator on all planes together: the least and the most of all
+    /// accelerators.
     pub fn injection_gbps(&self, topology: &dyn Topology) -> [f64; 2] {
         topology.injection().map(|links| self.link_gbps * links * f64::from(self.planes))
     }
@@ -308,7 +311,8 @@ impl Network {
         (family.read)(&table, origin, self.own_speed())
     }
 
-    /// What all planes cost, in dollars; nothing where a switch has more ports than any that is sold, or all prices are 0.
+    /// What all planes cost, in dollars; nothing where a switch has more ports than any that is sold, or all prices are
+    /// 0.
     pub fn cost_usd(&self, topology: &dyn Topology) -> Option<f64> {
         let (bill, p) = (topology.bill(), self.prices);
         let plane = bill.switches as f64 * p.switch_usd + bill.dac as f64 * p.dac_usd + bill.aoc as f64 * p.aoc_usd;

@@ -1,11 +1,12 @@
 //! Links and nodes that failed: the plane without them, routed by shortest ways.
 //!
-//! A failure is `A-B`, all cables between two nodes, `A-B:N`, so many of them, or `N`, a node with all of its cables. Nodes are those of the
-//! plane without failures: accelerators first, then switches. Planes are equal, so a failure is one in every plane.
+//! A failure is `A-B`, all cables between two nodes, `A-B:N`, so many of them, or `N`, a node with all of its cables.
+//! Nodes are those of the plane without failures: accelerators first, then switches. Planes are equal, so a failure is
+//! one in every plane.
 //!
-//! The rules by which regular families route do not know failures. What is left is a graph: packets take all of its shortest
-//! ways, or go up and down a tree where shortest ways need more virtual channels than packets can be simulated on. Accelerators
-//! that did not fail are numbered without a gap, in their order.
+//! The rules by which regular families route do not know failures. What is left is a graph: packets take all of its
+//! shortest ways, or go up and down a tree where shortest ways need more virtual channels than packets can be simulated
+//! on. Accelerators that did not fail are numbered without a gap, in their order.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

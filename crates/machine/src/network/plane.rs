@@ -1,6 +1,7 @@
 //! One plane of a network: accelerators and switches, and the links between them.
 //!
-//! A link has the machine's own rate and latency, `link_gbps` and `link_latency_ns`, or those of a [`Speed`] of its plane.
+//! A link has the machine's own rate and latency, `link_gbps` and `link_latency_ns`, or those of a [`Speed`] of its
+//! plane.
 
 use serde::Serialize;
 use unisono_base::{interrupt::poll, limits, narrow};
@@ -46,8 +47,8 @@ pub struct Link {
 
 const _: () = assert!(size_of::<Link>() == 16);
 
-/// Accelerators are the nodes `0..accelerators`, switches follow. Links are sorted by the node they leave, in the order of
-/// its ports; several may join the same two nodes.
+/// Accelerators are the nodes `0..accelerators`, switches follow. Links are sorted by the node they leave, in the order
+/// of its ports; several may join the same two nodes.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Plane {
     accelerators: u32,

@@ -20,8 +20,8 @@ pub struct Header {
     pub way: u32,
 }
 
-/// The rules by which the packets of one plane find their way. A rule may look at the place and the header only, so that
-/// the dependencies between channels (link and virtual channel) can be listed and proved to have no cycle.
+/// The rules by which the packets of one plane find their way. A rule may look at the place and the header only, so
+/// that the dependencies between channels (link and virtual channel) can be listed and proved to have no cycle.
 pub trait Routing: Send + Sync {
     fn name(&self) -> &'static str;
 
@@ -43,13 +43,14 @@ pub trait Routing: Send + Sync {
         false
     }
 
-    /// By how much the way over a hop is longer than the shortest one that its packet may take there. The packets before a hop count so
-    /// many times when a packet chooses.
+    /// By how much the way over a hop is longer than the shortest one that its packet may take there. The packets
+    /// before a hop count so many times when a packet chooses.
     fn detour(&self, _header: Header, _hop: Hop) -> u32 {
         1
     }
 
-    /// Appends the hops that a packet at `at` may take, each one nearer to its end; `at` is not `header.to`. Which of them it
-    /// takes is the simulator's choice: the one whose link has the fewest packets before it, the first among equals.
+    /// Appends the hops that a packet at `at` may take, each one nearer to its end; `at` is not `header.to`. Which of
+    /// them it takes is the simulator's choice: the one whose link has the fewest packets before it, the first among
+    /// equals.
     fn hops(&self, at: u32, header: Header, hops: &mut Vec<Hop>);
 }

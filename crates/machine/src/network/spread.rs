@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-/// Cable `u = source * each + i` joins port `i` of a source to target `u mod targets`, where it is port `u / targets`. So
-/// targets differ by one port at most, and the cables of neighboring sources are neighbors at each target.
+/// Cable `u = source * each + i` joins port `i` of a source to target `u mod targets`, where it is port `u / targets`.
+/// So targets differ by one port at most, and the cables of neighboring sources are neighbors at each target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Spread {
     pub sources: u32,

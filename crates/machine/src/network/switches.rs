@@ -1,8 +1,8 @@
 //! The computing of a network's switches: which of them copy or reduce messages, and how fast.
 //!
-//! A switch without an entry forwards: it sends each message that it receives to one node. A switch that multicasts sends it to several.
-//! A switch that reduces combines messages of several nodes, for the operators and datatypes of its entry. Sources of
-//! numbers stand in the machine files.
+//! A switch without an entry forwards: it sends each message that it receives to one node. A switch that multicasts
+//! sends it to several. A switch that reduces combines messages of several nodes, for the operators and datatypes of
+//! its entry. Sources of numbers stand in the machine files.
 
 use serde::{Deserialize, Serialize};
 
@@ -106,7 +106,8 @@ impl Switches {
         self.of.iter().all(|&class| class == 0)
     }
 
-    /// Returns the number of accelerators, which come before the switches; 0 if the machine says nothing of its switches.
+    /// Returns the number of accelerators, which come before the switches; 0 if the machine says nothing of its
+    /// switches.
     pub fn accelerators(&self) -> u32 {
         self.accelerators
     }
@@ -117,8 +118,8 @@ impl Switches {
         Some(&self.classes[usize::from(at.checked_sub(1)?)])
     }
 
-    /// Returns the nanoseconds from the last operand of a message at a node until its result can leave; 0 where nothing is
-    /// computed.
+    /// Returns the nanoseconds from the last operand of a message at a node until its result can leave; 0 where nothing
+    /// is computed.
     pub fn latency_ns(&self, node: u32) -> f64 {
         self.class(node).map_or(0.0, |class| class.latency_ns)
     }
@@ -144,8 +145,8 @@ impl Network {
         self.switches.iter().try_for_each(|class| class.check(origin))
     }
 
-    /// Returns the computing of the switches of a topology of this network. If several entries list a switch, the last one
-    /// counts.
+    /// Returns the computing of the switches of a topology of this network. If several entries list a switch, the last
+    /// one counts.
     ///
     /// # Errors
     /// An entry lists a node that is not a switch.

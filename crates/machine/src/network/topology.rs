@@ -8,7 +8,8 @@ use unisono_base::narrow;
 use super::{Boards, BoxNumbers, Plane, Routing, Speed};
 use crate::MachineError;
 
-/// What one plane is made of, as a bill counts it: every cabled port, also those that the simulated plane leaves unused.
+/// What one plane is made of, as a bill counts it: every cabled port, also those that the simulated plane leaves
+/// unused.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct Bill {
     pub switches: u64,
@@ -31,11 +32,12 @@ pub trait Topology: Send + Sync + fmt::Debug {
 
     fn accelerators(&self) -> u32;
 
-    /// Links that an accelerator has into the plane, the most where accelerators differ; their bandwidth is its injection.
+    /// Links that an accelerator has into the plane, the most where accelerators differ; their bandwidth is its
+    /// injection.
     fn ports(&self) -> u32;
 
-    /// Returns the rate of all links of an accelerator over the machine's own rate of one link: the least and the most of all
-    /// accelerators.
+    /// Returns the rate of all links of an accelerator over the machine's own rate of one link: the least and the most
+    /// of all accelerators.
     fn injection(&self) -> [f64; 2] {
         [f64::from(self.ports()); 2]
     }
@@ -50,7 +52,8 @@ pub trait Topology: Send + Sync + fmt::Debug {
     /// The most cables between two accelerators, by shortest paths; ways on a board count as cables.
     fn diameter(&self) -> u32;
 
-    /// Bandwidth over the smallest cut into halves, over the most injection of so many accelerators; nothing where no form gives it.
+    /// Bandwidth over the smallest cut into halves, over the most injection of so many accelerators; nothing where no
+    /// form gives it.
     fn bisection_share(&self) -> Option<f64>;
 
     /// Accelerators are numbered row-major over these extents, where the topology has such an order; a line otherwise.
@@ -91,8 +94,8 @@ pub trait Topology: Send + Sync + fmt::Debug {
     fn routing(&self) -> Box<dyn Routing>;
 }
 
-/// Reads the table of a machine file. The second argument opens the message of an error, the third is the machine's own speed
-/// of links.
+/// Reads the table of a machine file. The second argument opens the message of an error, the third is the machine's own
+/// speed of links.
 pub type Read = fn(&toml::Table, &str, Speed) -> Result<Box<dyn Topology>, MachineError>;
 
 /// The table of a family as its own type.

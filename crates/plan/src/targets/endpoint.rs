@@ -162,8 +162,8 @@ impl Target for OnRanks {
         )
     }
 
-    /// One an instruction, none where rounds are known: the order of candidates. Building and simulating admit more once they
-    /// begin.
+    /// One an instruction, none where rounds are known: the order of candidates. Building and simulating admit more
+    /// once they begin.
     fn steps(&self, collective: Collective, algorithm: &dyn Algorithm, params: &Params) -> u128 {
         let instructions = algorithm.size(&self.case(collective), params).instructions.unwrap_or(0);
         if self.long_rounds(collective, algorithm, params).is_some() { 0 } else { instructions.into() }

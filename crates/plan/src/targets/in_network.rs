@@ -44,8 +44,8 @@ pub const KIND: TargetKind = TargetKind {
     part: part_of,
 };
 
-/// A schedule on switches keeps its placement, which must be on the cores that are asked for. Others have no place in the
-/// switches; those that were planned for this machine are on its cores.
+/// A schedule on switches keeps its placement, which must be on the cores that are asked for. Others have no place in
+/// the switches; those that were planned for this machine are on its cores.
 fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     let machine: &InNetwork = placing.machine.get().expect("the kind of the machine");
     let Some(kept) = placing.kept.and_then(Placement::switches) else {

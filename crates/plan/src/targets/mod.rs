@@ -33,7 +33,8 @@ pub struct TargetKind {
     pub simulator: &'static Simulator,
     /// Runs a proved schedule with the simulator of the kind.
     pub simulate: fn(&VerifiedFile, &RunOptions) -> Result<Run, RunError>,
-    /// Runs proved schedules on one machine that start at the same time; `None` where the simulator runs one schedule only.
+    /// Runs proved schedules on one machine that start at the same time; `None` where the simulator runs one schedule
+    /// only.
     pub simulate_beside: Option<SimulateBeside>,
     /// The part that a schedule with this placement runs on.
     pub part: fn(&File) -> Result<Part, PlanError>,
@@ -91,8 +92,8 @@ fn anywhere(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     }
 }
 
-/// Returns the machine of a file as the type of its kind. Only for the functions of a [`TargetKind`], which are called for files on
-/// machines of their own kind.
+/// Returns the machine of a file as the type of its kind. Only for the functions of a [`TargetKind`], which are called
+/// for files on machines of their own kind.
 fn machine_of<T: Description>(file: &File) -> &T {
     file.machine.as_ref().and_then(Machine::get).expect("the kind of the machine")
 }
@@ -107,7 +108,8 @@ pub fn kind_of(machine: &Machine) -> &'static TargetKind {
     TARGETS.iter().find(|kind| kind.name == machine.kind()).expect("every kind of machine has a target")
 }
 
-/// Checks that a machine offers a means of communication. `purpose` begins the reason in the error, as in "tuning is for".
+/// Checks that a machine offers a means of communication. `purpose` begins the reason in the error, as in "tuning is
+/// for".
 ///
 /// # Errors
 /// Its kind does not offer it.
@@ -125,8 +127,8 @@ pub fn require(machine: &Machine, needed: Means, purpose: &str) -> Result<(), Pl
     })
 }
 
-/// Places a schedule of any origin on a part of a machine; on the whole of one: where it is already, else in the part of the
-/// shape that it has on another machine, else on the first places.
+/// Places a schedule of any origin on a part of a machine; on the whole of one: where it is already, else in the part
+/// of the shape that it has on another machine, else on the first places.
 ///
 /// # Errors
 /// The machine has no such part, it has another number of ranks, or it cannot run the schedule.

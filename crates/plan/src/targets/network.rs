@@ -95,8 +95,8 @@ fn on_network(asked: &Asked, network: &Network) -> Result<OnNetwork, PlanError> 
     Ok(OnNetwork { part: NetworkPart::new(network, nodes, extents.dims())?, model, extents })
 }
 
-/// On the places that are given, in the part that a shape names, where it is on this machine, in the part of the shape that it
-/// has on another one, or on the first accelerators.
+/// On the places that are given, in the part that a shape names, where it is on this machine, in the part of the shape
+/// that it has on another one, or on the first accelerators.
 fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     let machine = placing.machine;
     let network: &Network = machine.get().expect("the kind of the machine");
@@ -124,7 +124,8 @@ fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     Ok(Some(Placement::Nodes(nodes)))
 }
 
-/// Keeps the places of a schedule that has nodes on switches. A switch has its neighbors, so ranks cannot move to others.
+/// Keeps the places of a schedule that has nodes on switches. A switch has its neighbors, so ranks cannot move to
+/// others.
 fn place_with_switches(
     placing: &Placing,
     network: &Network,
@@ -149,8 +150,8 @@ fn place_with_switches(
     Ok(None)
 }
 
-/// Returns whether accelerators have the numbers that they have on the machine before: the same one, as far as links and switches
-/// did not fail.
+/// Returns whether accelerators have the numbers that they have on the machine before: the same one, as far as links
+/// and switches did not fail.
 fn keeps_places(before: Option<&Machine>, network: &Network, topology: &dyn Topology) -> Result<bool, PlanError> {
     let Some(before) = before.and_then(Machine::get::<Network>) else { return Ok(false) };
     if before == network {
@@ -225,14 +226,15 @@ fn line(ranks: usize) -> Extents {
     Extents::new(&[narrow(ranks.max(1))]).expect("one dimension with a rank")
 }
 
-/// A candidate without a closed form is ranked if its schedule has at most this many instructions, which take part of a second
-/// to time.
+/// A candidate without a closed form is ranked if its schedule has at most this many instructions, which take part of a
+/// second to time.
 const MOST_RANKED: u64 = 1 << 18;
 
 /// The same in switches: their messages take less time, because each goes over one link.
 const MOST_RANKED_IN_SWITCHES: u64 = 5 << 17;
 
-/// A candidate with exchanges in closed form is timed by the messages of its schedule if it has at most this many instructions.
+/// A candidate with exchanges in closed form is timed by the messages of its schedule if it has at most this many
+/// instructions.
 const MOST_BY_TIMETABLE: u64 = 1 << 15;
 
 /// The same of trees, whose own timetable knows no send machines and no sums.
@@ -254,8 +256,9 @@ pub(crate) fn prices(part: &NetworkPart, extents: Extents) -> Ranks {
     }
 }
 
-/// With the model of packets, candidates are simulated that are predicted to take at most so many times as long as the best,
-/// while all of them together take at most so many steps of the simulator (some 10 s). The best is always simulated.
+/// With the model of packets, candidates are simulated that are predicted to take at most so many times as long as the
+/// best, while all of them together take at most so many steps of the simulator (some 10 s). The best is always
+/// simulated.
 const WORTH: f64 = 4.0;
 const MOST_STEPS: u128 = 1 << 32;
 /// At least: half of the instructions send a packet.
@@ -346,8 +349,8 @@ impl OnNetwork {
         })
     }
 
-    /// The time of a candidate, from its exchanges in closed form, or from the messages of its schedule; `None` where these
-    /// are found to take longer than `most_ns`.
+    /// The time of a candidate, from its exchanges in closed form, or from the messages of its schedule; `None` where
+    /// these are found to take longer than `most_ns`.
     fn timed_within(
         &self,
         collective: Collective,

@@ -63,8 +63,8 @@ fn on_wafer(asked: &Asked, wafer: &Wafer) -> Result<OnWafer, PlanError> {
     Ok(OnWafer { wafer: wafer.clone(), shape, part, asked: named, model: named.map_or_else(|| model(own), Ok)? })
 }
 
-/// Node k on PE k of the shape: the one that is given, else that of the placement here or elsewhere, else the machine's own,
-/// else a row.
+/// Node k on PE k of the shape: the one that is given, else that of the placement here or elsewhere, else the machine's
+/// own, else a row.
 fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     placing.refuse_places()?;
     let wafer: &Wafer = placing.machine.get().expect("the kind of the machine");
@@ -180,8 +180,8 @@ impl OnWafer {
         Ok(self.model.slowest(phases, self.part.depth_cycles))
     }
 
-    /// The cost by the algorithm that is named as the origin of a schedule, if it states a sharper time than terms give, and if
-    /// it makes this schedule.
+    /// The cost by the algorithm that is named as the origin of a schedule, if it states a sharper time than terms
+    /// give, and if it makes this schedule.
     fn stated(&self, placed: OnGrid) -> Result<Option<Estimate>, PlanError> {
         let (schedule, case) = (placed.schedule, self.case(*placed.schedule.collective()));
         let mut words = schedule.origin().split_whitespace();

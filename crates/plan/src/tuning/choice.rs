@@ -1,14 +1,15 @@
 //! Chooses the contender of each size and number of ranks, from times at a few of them.
 //!
-//! A choice goes by *deciding times*. The library's are those measured. A schedule's are too where it won clearly and in most
-//! rounds. Otherwise it counts as no faster than the library. Between two numbers of ranks that were measured, a schedule's time
-//! is its model's, times the factor by which the measured ones missed the model, which is interpolated. The library, which has
-//! no model here, is interpolated itself (both along the logarithms of ranks and time).
+//! A choice goes by *deciding times*. The library's are those measured. A schedule's are too where it won clearly and
+//! in most rounds. Otherwise it counts as no faster than the library. Between two numbers of ranks that were measured,
+//! a schedule's time is its model's, times the factor by which the measured ones missed the model, which is
+//! interpolated. The library, which has no model here, is interpolated itself (both along the logarithms of ranks and
+//! time).
 //!
-//! Along the sizes the choice is the sequence of least loss, where a change costs as much as [`CLEARLY`]. It never takes longer
-//! than [`CLEARLY`] times the best. So there is no cliff from n to n + 1 ranks: the choice at n + 1 takes at most [`CLEARLY`]
-//! times as long as the choice at n takes there. Between two sizes that differ there is one boundary, where the two choices take
-//! equally long.
+//! Along the sizes the choice is the sequence of least loss, where a change costs as much as [`CLEARLY`]. It never
+//! takes longer than [`CLEARLY`] times the best. So there is no cliff from n to n + 1 ranks: the choice at n + 1 takes
+//! at most [`CLEARLY`] times as long as the choice at n takes there. Between two sizes that differ there is one
+//! boundary, where the two choices take equally long.
 
 use std::collections::BTreeMap;
 
@@ -36,8 +37,8 @@ impl Contender {
     }
 }
 
-/// Deciding times at one number of ranks, by contender: seconds at each size, or `None` where the contender does not serve.
-/// The library has a time at every size.
+/// Deciding times at one number of ranks, by contender: seconds at each size, or `None` where the contender does not
+/// serve. The library has a time at every size.
 pub type Times = BTreeMap<Contender, Vec<Option<f64>>>;
 
 /// The deciding time of a schedule that was faster than the library in `won` of the rounds.
@@ -48,7 +49,8 @@ pub fn deciding(seconds: f64, won: u32, rounds: u32, library: f64) -> f64 {
 
 /// Deciding times on a number of ranks between two that were measured.
 ///
-/// `models` are predicted times at the lower, the higher and this number. A contender that lacks one of them does not serve.
+/// `models` are predicted times at the lower, the higher and this number. A contender that lacks one of them does not
+/// serve.
 pub fn between(ranks: u32, low: (u32, &Times), high: (u32, &Times), models: [&Times; 3]) -> Times {
     let ((first, lows), (last, highs)) = (low, high);
     let share = (f64::from(ranks) / f64::from(first)).ln() / (f64::from(last) / f64::from(first)).ln();
@@ -92,8 +94,8 @@ pub fn choose(times: &Times) -> Vec<Contender> {
     best.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).expect("the library serves every size").1
 }
 
-/// The last size of the first of two choices, where straight lines through their times (in logarithms) cross. Where they do not
-/// cross between the sizes, the geometric mean.
+/// The last size of the first of two choices, where straight lines through their times (in logarithms) cross. Where
+/// they do not cross between the sizes, the geometric mean.
 pub fn boundary(sizes: (u64, u64), one: (f64, f64), other: (f64, f64)) -> u64 {
     let (first, last) = sizes;
     let (gain_first, gain_last) = ((other.0 / one.0).ln(), (one.1 / other.1).ln());

@@ -16,8 +16,8 @@ fn asked(kind: Kind, machine: &Machine, ranks: u32, elements: u64, operator: Ope
     Asked { operator, dtype, ..Asked::new(kind, machine, part, elements) }
 }
 
-/// Lists plans of the best algorithms by the model, each once at its best parameters, best first and at most `most`. All ranks
-/// of an allreduce end with the same bits, because programs rely on that.
+/// Lists plans of the best algorithms by the model, each once at its best parameters, best first and at most `most`.
+/// All ranks of an allreduce end with the same bits, because programs rely on that.
 ///
 /// # Errors
 /// As [`plan`].
@@ -70,8 +70,8 @@ fn planned(asked: &Asked, algorithm: &str, params: &Params) -> Result<Option<Pla
     Ok(serves.then_some(made))
 }
 
-/// Lists for each count the names of the best `most` algorithms on any of the numbers of ranks, sorted, so that all of them
-/// are timed on all.
+/// Lists for each count the names of the best `most` algorithms on any of the numbers of ranks, sorted, so that all of
+/// them are timed on all.
 ///
 /// # Errors
 /// As [`plan`].

@@ -26,7 +26,8 @@ fn contender(plan: Option<&Arc<Plan>>) -> Contender {
     plan.map_or(Contender::Library, |plan| Contender::Algorithm(plan.best().algorithm.name()))
 }
 
-/// One size of a collective on a number of ranks: its contenders, the library first. An algorithm has one plan at a size.
+/// One size of a collective on a number of ranks: its contenders, the library first. An algorithm has one plan at a
+/// size.
 #[derive(Clone)]
 pub struct Cell {
     pub rounds: u32,

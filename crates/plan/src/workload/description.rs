@@ -33,8 +33,8 @@ pub struct Dimension {
     pub shape: Option<[u32; 2]>,
 }
 
-/// Computes, then begins its communication. Steps of the file's order that a rank does not go through do not hold it back, so
-/// steps of different ranks run concurrently.
+/// Computes, then begins its communication. Steps of the file's order that a rank does not go through do not hold it
+/// back, so steps of different ranks run concurrently.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {

@@ -1,12 +1,14 @@
-//! A program of tasks over arrays, with the communication that discovery finds in it, as a program on a number of ranks.
+//! A program of tasks over arrays, with the communication that discovery finds in it, as a program on a number of
+//! ranks.
 //!
-//! Of each rank its commands are the nodes: a kernel computes, pushes and awaited pushes are messages between pairs, an operation is
-//! a collective of the ranks that take part. A command that waits for another one waits for its nodes. Collectives that neither a
-//! plan nor a library serves are messages. Unlike parts of a collective count as the largest.
+//! Of each rank its commands are the nodes: a kernel computes, pushes and awaited pushes are messages between pairs, an
+//! operation is a collective of the ranks that take part. A command that waits for another one waits for its nodes.
+//! Collectives that neither a plan nor a library serves are messages. Unlike parts of a collective count as the
+//! largest.
 //!
-//! A kernel takes the operations that its task states for a point of its range, and reads or writes the regions of its accesses, those
-//! of updates twice. A fence takes no time of its own: it waits for everything before it on its rank, and everything after it waits
-//! for it, because the program waits for the contents.
+//! A kernel takes the operations that its task states for a point of its range, and reads or writes the regions of its
+//! accesses, those of updates twice. A fence takes no time of its own: it waits for everything before it on its rank,
+//! and everything after it waits for it, because the program waits for the contents.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -35,8 +35,8 @@ impl NetworkWorkload {
         self.network.charges()
     }
 
-    /// The fastest algorithm whose exchanges are known in closed form, or of all where there is none, or the one that is named,
-    /// with its time while all groups communicate.
+    /// The fastest algorithm whose exchanges are known in closed form, or of all where there is none, or the one that
+    /// is named, with its time while all groups communicate.
     ///
     /// # Errors
     /// An algorithm that is not known, or does not make the collective of such a group.

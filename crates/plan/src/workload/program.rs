@@ -1,7 +1,7 @@
 //! A workload file as a program, for everything that is done with programs of other tools.
 //!
-//! Ranks that go through the same steps are one class. Groups with a choice of algorithm are a set of their own. A step is a node
-//! that computes, then its communication, each a node after it.
+//! Ranks that go through the same steps are one class. Groups with a choice of algorithm are a set of their own. A step
+//! is a node that computes, then its communication, each a node after it.
 
 use rustc_hash::FxHashMap;
 use unisono_workload::{Choice, Collected, Compute, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph};

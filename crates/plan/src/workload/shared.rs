@@ -1,7 +1,7 @@
 //! Collectives on a network while all groups of ranks make them at once and share its links.
 //!
-//! Only the exchanges of an algorithm are timed: senders, receivers and bytes, extended from one group to all of them. Trees
-//! that are cut for the links around one group would meet those of other groups, so they are not considered.
+//! Only the exchanges of an algorithm are timed: senders, receivers and bytes, extended from one group to all of them.
+//! Trees that are cut for the links around one group would meet those of other groups, so they are not considered.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -129,8 +129,8 @@ impl SharedNetwork {
         Ok(Case::on_ranks(collective, prices(&self.part, extents)))
     }
 
-    /// The fastest algorithm whose exchanges are known in closed form, or of all where there is none, or the one that is
-    /// named, with its time while all groups communicate.
+    /// The fastest algorithm whose exchanges are known in closed form, or of all where there is none, or the one that
+    /// is named, with its time while all groups communicate.
     ///
     /// # Errors
     /// An algorithm that is not known, or does not make the collective of such a group.
@@ -167,8 +167,8 @@ impl SharedNetwork {
 
     /// The fastest of the candidates whose exchanges are known in closed form, the first of equal ones.
     ///
-    /// One group alone is at least as fast as all of them together, and costs little to time. Candidates are timed in that
-    /// order, until one group of the next one takes longer than all groups of the best one.
+    /// One group alone is at least as fast as all of them together, and costs little to time. Candidates are timed in
+    /// that order, until one group of the next one takes longer than all groups of the best one.
     fn fastest(&self, asked: &InGroups, all: &[(&'static dyn Algorithm, Params)]) -> Option<Taken> {
         let first = Groups::new(asked.groups.ranks(), asked.groups.iter().take(1).map(<[u32]>::to_vec));
         let first = Arc::new(first.expect("one of the groups"));
@@ -204,7 +204,8 @@ const MOST_ROUTED: u64 = 1 << 17;
 /// A schedule of one group is built for its time if it has at most this many instructions.
 const MOST_BUILT: u64 = 1 << 18;
 
-/// The messages of a schedule as exchanges: each round is one, with a flow for the n-th message of each rank of equal length.
+/// The messages of a schedule as exchanges: each round is one, with a flow for the n-th message of each rank of equal
+/// length.
 fn of_schedule(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> Result<Vec<Exchange>, PlanError> {
     let refused = |reason| AlgorithmError::Unsupported { algorithm: algorithm.name(), reason };
     if algorithm.size(case, params).instructions.is_some_and(|n| n > MOST_BUILT) {

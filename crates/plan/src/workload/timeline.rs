@@ -1,8 +1,8 @@
 //! One iteration in time, given what each communication takes.
 //!
-//! Steps compute one after the other. A step's communication begins when it has computed and when what was begun before is
-//! over: a device has one queue of communication, as training frameworks use it. What is blocking holds the next step back; a
-//! step that waits is held back by all. The iteration is over when all is.
+//! Steps compute one after the other. A step's communication begins when it has computed and when what was begun before
+//! is over: a device has one queue of communication, as training frameworks use it. What is blocking holds the next
+//! step back; a step that waits is held back by all. The iteration is over when all is.
 
 use std::collections::BTreeMap;
 
@@ -88,8 +88,8 @@ fn covered<'a>(communication: impl IntoIterator<Item = &'a Communicated>) -> Spa
 }
 
 /// One iteration. `seconds` is the sum of `compute_seconds`, `exposed_seconds` and `waiting_seconds`, and
-/// `communication_seconds` that of `exposed_seconds` and `hidden_seconds`. Time in which several messages or collectives are
-/// under way counts once.
+/// `communication_seconds` that of `exposed_seconds` and `hidden_seconds`. Time in which several messages or
+/// collectives are under way counts once.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Iteration {
     pub seconds: f64,

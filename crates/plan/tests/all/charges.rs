@@ -1,4 +1,5 @@
-//! What a collective costs beside messages and sums: the start of a kernel, signals, copies. Prediction and simulation add the same.
+//! What a collective costs beside messages and sums: the start of a kernel, signals, copies. Prediction and simulation
+//! add the same.
 
 use unisono_algorithms::Params;
 use unisono_collective::Kind;
@@ -39,8 +40,8 @@ fn signals_and_the_start_come_once_for_each_step() {
     }
 }
 
-/// A rank of an allgather copies its own block while that is on its way, so a slow copy counts from the begin. What comes from others
-/// is written in place. With Bruck's algorithm, all 8 blocks are copied once more, into their order.
+/// A rank of an allgather copies its own block while that is on its way, so a slow copy counts from the begin. What
+/// comes from others is written in place. With Bruck's algorithm, all 8 blocks are copied once more, into their order.
 #[test]
 fn copies_take_the_time_of_their_bytes() {
     let machine = Machine::preset("dgx-a100").unwrap();
@@ -56,7 +57,8 @@ fn copies_take_the_time_of_their_bytes() {
     }
 }
 
-/// NCCL's example kernels state 3.5 us for an allreduce in one step, and 5.6 us in two; the machine file has its values from these.
+/// NCCL's example kernels state 3.5 us for an allreduce in one step, and 5.6 us in two; the machine file has its values
+/// from these.
 #[test]
 fn the_preset_with_kernels_takes_the_published_floors() {
     let machine = Machine::preset("dgx-h100-kernels").unwrap();

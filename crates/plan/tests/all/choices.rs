@@ -1,4 +1,5 @@
-//! The choice of the default model of networks, simulated, takes at most 5 % longer than the best candidate by simulation.
+//! The choice of the default model of networks, simulated, takes at most 5 % longer than the best candidate by
+//! simulation.
 
 use unisono_algorithms::Params;
 use unisono_collective::Kind;
@@ -62,8 +63,8 @@ fn choices_are_near_the_best_by_simulation() {
     }
 }
 
-/// Packets of rings whose messages share two links to a switch get out of step, which no timetable sees: dual rings and buckets are predicted
-/// first, and take 1.11 times as long. The simulator refuses them one after the other.
+/// Packets of rings whose messages share two links to a switch get out of step, which no timetable sees: dual rings and
+/// buckets are predicted first, and take 1.11 times as long. The simulator refuses them one after the other.
 #[test]
 fn the_best_predictions_are_checked_by_packets() {
     let machine = Machine::preset("hyperx2d-small").unwrap();
@@ -77,7 +78,8 @@ fn the_best_predictions_are_checked_by_packets() {
     assert!((over_run - 1.0).abs() < 0.02, "{over_run}");
 }
 
-/// A closed form of exchanges spreads packets over ways that they do not find. A candidate that is best by it is timed by its messages.
+/// A closed form of exchanges spreads packets over ways that they do not find. A candidate that is best by it is timed
+/// by its messages.
 #[test]
 fn the_best_closed_forms_are_checked_by_messages() {
     let machine = Machine::preset("hx2mesh-small").unwrap();
@@ -88,8 +90,8 @@ fn the_best_closed_forms_are_checked_by_messages() {
     assert_ne!(plan.best().algorithm.name(), "swing");
 }
 
-/// What a rank receives costs its host when it comes, whatever the order in which it is summed up. Predictions for hosts that have
-/// many messages waiting are up to 5 % short.
+/// What a rank receives costs its host when it comes, whatever the order in which it is summed up. Predictions for
+/// hosts that have many messages waiting are up to 5 % short.
 #[test]
 fn hosts_receive_messages_as_they_come() {
     let machine = Machine::preset("hx2mesh-small").unwrap();

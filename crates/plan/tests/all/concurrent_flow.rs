@@ -1,5 +1,5 @@
-//! All-to-all by concurrent flow on networks of every family and on graphs with unlike links: proved, never faster than the bound
-//! `flow`, and near it where messages are long.
+//! All-to-all by concurrent flow on networks of every family and on graphs with unlike links: proved, never faster than
+//! the bound `flow`, and near it where messages are long.
 
 use proptest::prelude::*;
 use unisono_algorithms::Params;

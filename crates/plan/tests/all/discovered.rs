@@ -66,8 +66,8 @@ fn ranks_do_what_discovery_counts() {
     }
 }
 
-/// A rank that computes and exchanges the borders of its tile: the model and packets agree, also where tiles have neighbors in
-/// other rows of the machine.
+/// A rank that computes and exchanges the borders of its tile: the model and packets agree, also where tiles have
+/// neighbors in other rows of the machine.
 #[test]
 fn the_model_is_near_packets() {
     for name in ["torus2d-small", "hx2mesh-small", "fattree-small"] {

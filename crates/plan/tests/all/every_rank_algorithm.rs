@@ -1,6 +1,7 @@
 //! Every registered algorithm among ranks, over 1 to 17 ranks and two larger numbers, lengths that do not divide evenly
-//! and are shorter than the ranks are many, every root that matters and all candidate parameters: it proves, it computes the
-//! right thing at every granularity, it is repeatable where it says so, and its rounds are those of its schedule.
+//! and are shorter than the ranks are many, every root that matters and all candidate parameters: it proves, it
+//! computes the right thing at every granularity, it is repeatable where it says so, and its rounds are those of its
+//! schedule.
 
 use crate::common;
 

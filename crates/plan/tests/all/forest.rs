@@ -1,5 +1,5 @@
-//! Forests on networks of every family and on graphs with unlike links: proved, never faster than the cut, and as fast in
-//! the packet simulator as the model says.
+//! Forests on networks of every family and on graphs with unlike links: proved, never faster than the cut, and as fast
+//! in the packet simulator as the model says.
 
 use proptest::prelude::*;
 use unisono_algorithms::Params;
@@ -26,8 +26,8 @@ fn problem(machine: &Machine, kind: Kind, part: Part, elements: u64) -> Result<P
     })
 }
 
-/// Proves the forest and returns its predicted, its simulated and its least time in seconds; the least is that of the bound
-/// `cut`.
+/// Proves the forest and returns its predicted, its simulated and its least time in seconds; the least is that of the
+/// bound `cut`.
 fn times(machine: &Machine, kind: Kind, part: Part, elements: u64, params: &Params) -> Result<[f64; 3], PlanError> {
     let problem = problem(machine, kind, part, elements)?;
     let cut = bounds(&problem).iter().filter(|b| b.name == "cut").map(|b| b.seconds).fold(0.0, f64::max);
@@ -72,7 +72,8 @@ fn forests_are_proved_on_every_family() {
     }
 }
 
-/// Where every accelerator is linked with its neighbors alone, the links that the model counts are those that packets take.
+/// Where every accelerator is linked with its neighbors alone, the links that the model counts are those that packets
+/// take.
 #[test]
 fn long_messages_take_what_the_model_says() {
     // Forests of one root are packed by linear programs, which take 10 s on 64 accelerators.
@@ -90,7 +91,8 @@ fn long_messages_take_what_the_model_says() {
             let [predicted, simulated, cut] =
                 times(&machine, kind, Part::All, elements, &chunks(if kind.has_root() { 64 } else { 4 })).unwrap();
             let ratio = simulated / predicted;
-            // With one root, trees that meet in another order than that of the timetable leave links idle: measured up to 1.35.
+            // With one root, trees that meet in another order than that of the timetable leave links idle: measured up
+            // to 1.35.
             let near = if kind.has_root() { 0.75..1.5 } else { 0.9..1.1 };
             assert!(near.contains(&ratio), "{topology} {kind}: {ratio}, over the cut {}", simulated / cut);
         }
@@ -118,7 +120,8 @@ fn unnamed_parameters_regard_the_hosts() {
             for kind in KINDS {
                 for elements in [16, 1 << 10, 1 << 14, 1 << 18] {
                     let ratio = over_the_best_listed(&machine, kind, elements);
-                    // The planner builds and times the schedules of all candidates; the choice reads their timetables alone.
+                    // The planner builds and times the schedules of all candidates; the choice reads their timetables
+                    // alone.
                     assert!(ratio < 1.25, "{topology} {overhead} ns {kind} of {elements}: {ratio}");
                 }
             }

@@ -50,8 +50,8 @@ fn exact_proofs_among_a_thousand_ranks() {
                 let proof = verify(&algorithm.build(&case, &Params::new()).unwrap().schedule, Method::Auto);
                 let name = algorithm.name();
                 assert!(proof.holds(), "{name} {kind} among {ranks}: {proof:?}");
-                // The ranks along a cycle that winds through a torus are no intervals, so exact sets of them outgrow the
-                // limit up to which proofs are exact.
+                // The ranks along a cycle that winds through a torus are no intervals, so exact sets of them outgrow
+                // the limit up to which proofs are exact.
                 let winds = name == "dual-rings" && ranks == 1000;
                 assert!(winds || proof.method == "exact", "{name} {kind} among {ranks}: {proof:?}");
             }

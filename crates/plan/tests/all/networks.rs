@@ -1,5 +1,5 @@
-//! Plans on networks: the formulas of the paper come out of the model, no time is below a bound, closed forms agree with
-//! schedules, and the best algorithm changes with the length.
+//! Plans on networks: the formulas of the paper come out of the model, no time is below a bound, closed forms agree
+//! with schedules, and the best algorithm changes with the length.
 
 use crate::common;
 
@@ -41,7 +41,8 @@ fn part(problem: &Problem) -> &NetworkPart {
     problem.cost().on().unwrap()
 }
 
-/// "HammingMesh", section 4, and the formulas of its artifact (parseAndPlotAllReduce.py), with 8 bits a byte at 400 Gb/s.
+/// "HammingMesh", section 4, and the formulas of its artifact (parseAndPlotAllReduce.py), with 8 bits a byte at 400
+/// Gb/s.
 #[test]
 fn the_formulas_of_the_paper_come_out() {
     let torus = network("name = 'torus'\ndims = [32, 32]");
@@ -53,8 +54,8 @@ fn the_formulas_of_the_paper_come_out() {
         close(ns(&torus, bytes, "dual-rings"), 2.0 * (p - 1.0) * alpha + (p - 1.0) / p * s / 2.0 * beta);
         // "2DRev": 4(sqrt p - 1) alpha + (p-1)/p S/2 beta.
         close(ns(&torus, bytes, "bucket"), 4.0 * (f64::sqrt(p) - 1.0) * alpha + (p - 1.0) / p * s / 2.0 * beta);
-        // "05D": 2(p-1) [alpha + S/p beta]; the last of a row is two links from the first of the next, but that of the last
-        // row, and messages go over such an end in 62 to 64 of 2046 steps.
+        // "05D": 2(p-1) [alpha + S/p beta]; the last of a row is two links from the first of the next, but that of the
+        // last row, and messages go over such an end in 62 to 64 of 2046 steps.
         let rings = [(1.0, "bidirectional-ring", 0.5), (1.0, "ring", 1.0)];
         for (_, name, share) in rings {
             let found = ns(&torus, bytes, name) - 2.0 * (p - 1.0) * (alpha + s / p * share * beta);
@@ -98,8 +99,8 @@ fn no_time_is_below_a_bound() {
     }
 }
 
-/// Timed by its exchanges or by the rounds of its schedule: the same, but for messages that share links in one and not in
-/// the other, where parts with unequal stages or nobody waits.
+/// Timed by its exchanges or by the rounds of its schedule: the same, but for messages that share links in one and not
+/// in the other, where parts with unequal stages or nobody waits.
 #[test]
 fn closed_forms_agree_with_schedules() {
     let mut units = std::collections::BTreeSet::new();
@@ -129,7 +130,8 @@ fn closed_forms_agree_with_schedules() {
     assert!(units.len() >= 7, "{units:?}");
 }
 
-/// With the model of packets the best candidates have the times of their simulations, and no other is ranked before them.
+/// With the model of packets the best candidates have the times of their simulations, and no other is ranked before
+/// them.
 #[test]
 fn the_model_of_packets_simulates_the_best_candidates() {
     let network = network("name = 'torus'\ndims = [4, 4]");
@@ -186,8 +188,8 @@ fn the_best_algorithm_changes_with_the_length() {
     assert!(["bucket", "swing"].contains(&small), "{small}");
 }
 
-/// Rank 0 on a switch by 800 Gb/s, ranks 1 and 2 by 100, all with 100 ns to the switch and 40 ns a hop more; rank 3 by 400 and
-/// 10 ns.
+/// Rank 0 on a switch by 800 Gb/s, ranks 1 and 2 by 100, all with 100 ns to the switch and 40 ns a hop more; rank 3 by
+/// 400 and 10 ns.
 fn star() -> Machine {
     network(
         "name = 'graph'\naccelerators = 4\nedges = '''\n0 4 gbps=800 ns=100\n1 4 gbps=100 ns=100\n2 4 gbps=100 ns=100\n\
@@ -203,8 +205,8 @@ fn unlike_links_have_their_closed_forms() {
     let message = plan_of(Problem::new(&pair).unwrap(), Some("binomial"), &Params::new()).unwrap();
     let close = |found: f64, formula: f64| assert!((found / formula - 1.0).abs() < 1e-9, "{found} {formula}");
     close(message.best().time.nanoseconds(), 190.0 + f64::from(1 << 20) * 8.0 / 400.0);
-    // The ring: 3 rounds of S bytes a rank, as slow as the links of 100, and the latency of the slowest chain: of the four ranks
-    // one each is 3's. 0 to 1, 1 to 2 and 2 to 3 take 280, 280 and 190 ns, 3 to 0 190 ns.
+    // The ring: 3 rounds of S bytes a rank, as slow as the links of 100, and the latency of the slowest chain: of the
+    // four ranks one each is 3's. 0 to 1, 1 to 2 and 2 to 3 take 280, 280 and 190 ns, 3 to 0 190 ns.
     let s = f64::from(1 << 20);
     let ring = plan(&star, Kind::Allgather, 1 << 20, Some("ring"), &Params::new()).best().time.nanoseconds();
     close(ring, (280.0 + 280.0 + 190.0) + 3.0 * s * 8.0 / 100.0);
@@ -232,7 +234,8 @@ fn unlike_accelerators_bound_what_they_must_send() {
     close(bound(Kind::Alltoall, "bisection"), 4.0 * s * 8.0 / 200.0);
 }
 
-/// The farthest two ranks bound a collective in which all ranks have something, and the farthest from the root one that has a root.
+/// The farthest two ranks bound a collective in which all ranks have something, and the farthest from the root one that
+/// has a root.
 #[test]
 fn the_latency_is_that_of_the_farthest_ranks() {
     let latency = |network: &Machine, places: Vec<u32>, kind| {

@@ -1,5 +1,5 @@
-//! Collectives over the switches of networks that copy and reduce: proved, saved, timed as they are simulated, never faster than
-//! a bound; and placements that switches cannot run.
+//! Collectives over the switches of networks that copy and reduce: proved, saved, timed as they are simulated, never
+//! faster than a bound; and placements that switches cannot run.
 
 use std::collections::BTreeSet;
 
@@ -55,8 +55,8 @@ fn times(plan: &unisono_plan::Plan) -> [f64; 2] {
     [plan.best().time.seconds * 1e9, run.nanoseconds]
 }
 
-/// A vector of m bytes takes m/50 + 80 ns up and as much down. The switch reduces 100 bytes in a nanosecond, 35 ns later the result
-/// leaves. Of several chunks the last one waits for those before it on the way up only.
+/// A vector of m bytes takes m/50 + 80 ns up and as much down. The switch reduces 100 bytes in a nanosecond, 35 ns
+/// later the result leaves. Of several chunks the last one waits for those before it on the way up only.
 #[test]
 fn a_star_takes_its_closed_form() {
     let machine = star(6, "[[switches]]\nmulticast = true\noperators = ['sum']\nreduce_gbps = 800\nlatency_ns = 35\n");

@@ -120,8 +120,8 @@ fn concurrent_stages_take_as_long_as_the_longer_one() {
         let named = Level::named(level, "w").unwrap();
         let seconds =
             Step { prices, accelerator: None, overlap: true, level: named }.report().unwrap().iteration.seconds;
-        // Shards lie side by side, so both messages of a pair of stages share one link of each of four planes, 50 GB/s each. A few
-        // microseconds more reduce 4 KB.
+        // Shards lie side by side, so both messages of a pair of stages share one link of each of four planes, 50 GB/s
+        // each. A few microseconds more reduce 4 KB.
         let least = 300e-6 + 2.0 * 4e6 / 200e9;
         assert!(seconds > least && seconds < least + 3e-6, "{level}: {seconds}");
     }
@@ -215,8 +215,8 @@ fn on_a_torus() {
     let resnet = Workload::preset("resnet-152").unwrap();
     let on = NetworkWorkload::new(&resnet, &torus).unwrap();
     let done = iterate(&resnet, true, |c| on.take(&resnet, c)).unwrap();
-    // The last bucket alone is not hidden: by `bucket`, 5194816 floats over four links of 4 x 50 GB/s, there and back, and
-    // 4 x 31 messages of 80 ns and twice 1 ns.
+    // The last bucket alone is not hidden: by `bucket`, 5194816 floats over four links of 4 x 50 GB/s, there and back,
+    // and 4 x 31 messages of 80 ns and twice 1 ns.
     let last = 2.0 * 4.0 * 5_194_816.0 / (16.0 * 50e9) + 4.0 * 31.0 * 82e-9;
     assert!((done.exposed_seconds / last - 1.0).abs() < 0.01, "{} {last}", done.exposed_seconds);
     assert_eq!(done.phases.len(), 11);

@@ -153,8 +153,8 @@ fn workloads_take_what_their_own_timeline_says() {
     assert_eq!(clock.end(0), iteration.seconds);
 }
 
-/// Messages to several partners are sent at once, in the workload and in its program: rank 0 of four sends 1 MB over each of two
-/// links in 20 us.
+/// Messages to several partners are sent at once, in the workload and in its program: rank 0 of four sends 1 MB over
+/// each of two links in 20 us.
 #[test]
 fn partners_exchange_at_once() {
     let text = "name = \"w\"\n[[dimensions]]\nname = \"d\"\nsize = 4\n[[steps]]\nname = \"s\"\n[[steps.communication]]\n\

@@ -104,8 +104,8 @@ impl Channel {
         Ok(rows.and_then(|rows| rows.find(&call).map(|entry| rows.row(call.kind, entry))))
     }
 
-    /// Begins a call that [`Channel::find`] found a row for, and says whether it is over; with `wait` it is. An input that
-    /// is in place is that of the output.
+    /// Begins a call that [`Channel::find`] found a row for, and says whether it is over; with `wait` it is. An input
+    /// that is in place is that of the output.
     #[pyo3(signature = (plan, collective, root, elements, unit, datatype, op, given, got, in_place, wait))]
     #[expect(clippy::too_many_arguments, reason = "a call and its memory")]
     fn start(

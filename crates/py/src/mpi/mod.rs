@@ -1,15 +1,16 @@
 //! Planned collectives on memory of this process: one communicator with plans, one call at a time.
 //!
-//! The calls of a channel are made in the same order on all ranks. Calls that are to overlap take channels of their own,
-//! each with its private communicator, so that their messages never meet.
+//! The calls of a channel are made in the same order on all ranks. Calls that are to overlap take channels of their
+//! own, each with its private communicator, so that their messages never meet.
 //!
-//! Lifetimes: MPI may write to the memory of a call until the call is over. So a channel with a call under way is held by
-//! the list [`under_way::UNDER_WAY`], not by Python alone, together with the arrays, the scratch memory and the
-//! communicator. Where Python drops the channel, or a signal ends the wait, later calls of this module carry the call on,
-//! and `finish` does when the program ends. What never ends is never freed.
+//! Lifetimes: MPI may write to the memory of a call until the call is over. So a channel with a call under way is held
+//! by the list [`under_way::UNDER_WAY`], not by Python alone, together with the arrays, the scratch memory and the
+//! communicator. Where Python drops the channel, or a signal ends the wait, later calls of this module carry the call
+//! on, and `finish` does when the program ends. What never ends is never freed.
 //!
 //! Locks: a mutex here is held to move a value in or out, and never while anything waits, calls MPI or runs Python. A
-//! thread that works on a channel takes the state out ([`under_way::Work`]); another one finds none there and is refused.
+//! thread that works on a channel takes the state out ([`under_way::Work`]); another one finds none there and is
+//! refused.
 
 mod channel;
 mod threads;

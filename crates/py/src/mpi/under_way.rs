@@ -259,7 +259,8 @@ fn finish(py: Python<'_>) -> PyResult<()> {
         }
     };
     ENDING.store(true, Ordering::SeqCst);
-    // Threads that wait see the flag at their next poll. One may be in an operator of the program, which takes its time.
+    // Threads that wait see the flag at their next poll. One may be in an operator of the program, which takes its
+    // time.
     detached(py, || {
         let since = Instant::now();
         while INSIDE.load(Ordering::SeqCst) > 0 && since.elapsed() < patience {

@@ -57,8 +57,8 @@ impl Exchange {
                 Unpacked::Result => self.way.as_ref().and_then(|way| way.result()),
             };
             if let Some(parts) = parts {
-                // SAFETY: the parts were made for this array's layout and the room for their bytes; all messages are over, and
-                // commands that touch the region wait for this exchange.
+                // SAFETY: the parts were made for this array's layout and the room for their bytes; all messages are
+                // over, and commands that touch the region wait for this exchange.
                 unsafe { parts.unpack(array, room.address()) }
             }
         }
@@ -125,8 +125,8 @@ pub fn push(memory: &TaskMemory, array: &Held, to: u32, parts: &Parts) -> Outcom
 
 fn packed(array: &Held, parts: &Parts) -> Room {
     let mut room = Room::new(parts.packed_bytes());
-    // SAFETY: the parts were made for this array's layout, and the room for their bytes; commands that write the region wait
-    // for the one that packs it.
+    // SAFETY: the parts were made for this array's layout, and the room for their bytes; commands that write the region
+    // wait for the one that packs it.
     unsafe { parts.pack(std::ptr::with_exposed_provenance(array.address), room.address()) };
     room
 }
@@ -143,8 +143,8 @@ pub fn receive(memory: &TaskMemory, made: &mut Exchange, rows: &Rows, tag: i32) 
                 (at, parts.packed_bytes())
             }
         };
-        // SAFETY: a room of so many bytes, or a part of the array, which the exchange keeps until it is over; commands that
-        // touch the region wait for it.
+        // SAFETY: a room of so many bytes, or a part of the array, which the exchange keeps until it is over; commands
+        // that touch the region wait for it.
         unsafe { memory.receive(at, bytes, *from, tag, &mut made.begun) }?;
     }
     Ok(())
@@ -164,8 +164,8 @@ pub fn exchange(memory: &TaskMemory, array: Arc<Held>, sends: &Rows, receives: &
                 (at, parts.packed_bytes())
             }
         };
-        // SAFETY: a room of so many bytes, or a part of the array, which the exchange keeps until it is over; commands that
-        // write the region wait for it.
+        // SAFETY: a room of so many bytes, or a part of the array, which the exchange keeps until it is over; commands
+        // that write the region wait for it.
         unsafe { memory.send(at, bytes, *to, EXCHANGE, &mut made.begun) }?;
     }
     receive(memory, &mut made, receives, EXCHANGE)?;

@@ -1,13 +1,13 @@
 //! The order in which a rank carries out its commands.
 //!
-//! Exchanges begin in the order of commands, which is one order for all ranks, and kernels run in it. An exchange does not
-//! wait for kernels that it does not depend on: it begins as soon as what it sends is there, and goes on while they run. So
-//! nothing can wait in a circle: the first command that is not done is under way, or can begin, on every rank, and whatever
-//! it needs of others was begun by them before.
+//! Exchanges begin in the order of commands, which is one order for all ranks, and kernels run in it. An exchange does
+//! not wait for kernels that it does not depend on: it begins as soon as what it sends is there, and goes on while they
+//! run. So nothing can wait in a circle: the first command that is not done is under way, or can begin, on every rank,
+//! and whatever it needs of others was begun by them before.
 //!
-//! While a kernel runs, its command is open, and everything that would write what it touches, or read what it writes, waits
-//! for it, at once or by way of what waits for it (`Waits` of the commands). So whatever else begins, ends and is put in its
-//! place meanwhile touches other memory, and may do so in another thread.
+//! While a kernel runs, its command is open, and everything that would write what it touches, or read what it writes,
+//! waits for it, at once or by way of what waits for it (`Waits` of the commands). So whatever else begins, ends and is
+//! put in its place meanwhile touches other memory, and may do so in another thread.
 
 use std::{
     collections::VecDeque,
@@ -123,8 +123,8 @@ impl TaskSchedule {
 
     /// Finds a way for each collective. All ranks call it together.
     ///
-    /// Communicators are made here and schedules planned, for which ranks wait for each other: with nothing under way, and
-    /// in one order. So what begins later never waits.
+    /// Communicators are made here and schedules planned, for which ranks wait for each other: with nothing under way,
+    /// and in one order. So what begins later never waits.
     fn prepare(&self, py: Python<'_>, discovery: &Bound<'_, Discovery>) -> PyResult<()> {
         let Some(mut work) = self.work() else { return Ok(()) };
         let state = work.state();
@@ -161,8 +161,9 @@ impl TaskSchedule {
         }
     }
 
-    /// All commands, once [`Self::prepare`] found ways; `execute` runs the kernel of a task, given its number and its command where there are details, within
-    /// `attendant` where exchanges are under way. Returns once all that was sent has left.
+    /// All commands, once [`Self::prepare`] found ways; `execute` runs the kernel of a task, given its number and its
+    /// command where there are details, within `attendant` where exchanges are under way. Returns once all that was
+    /// sent has left.
     fn carry_out(&self, py: Python<'_>, execute: &Bound<'_, PyAny>, attendant: &Bound<'_, PyAny>) -> PyResult<()> {
         let memory = self.memory.get();
         let mut polls = 0u32;

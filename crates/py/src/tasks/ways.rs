@@ -83,8 +83,8 @@ impl LibraryWay {
                 unsafe { std::ptr::copy_nonoverlapping(self.neutral.as_ptr(), to.wrapping_add(at), bytes) };
             }
         }
-        // SAFETY: the parts were made for this layout, the room for the side's bytes, which are as many as the parts need;
-        // kernels that write the region wait for this exchange.
+        // SAFETY: the parts were made for this layout, the room for the side's bytes, which are as many as the parts
+        // need; kernels that write the region wait for this exchange.
         unsafe { side.parts.pack(std::ptr::with_exposed_provenance(array.address), to) };
         Some(room)
     }
@@ -120,9 +120,10 @@ impl LibraryWay {
             });
             (from, to)
         };
-        // SAFETY: rooms have the bytes of their sides, and `new` compared those, and places in the array, with counts and
-        // places. The exchange keeps array, rooms and this way with its counts until it is over. Commands that touch the
-        // regions wait for it; where the result lies in the array, all of it is wanted, and nothing else looks at it.
+        // SAFETY: rooms have the bytes of their sides, and `new` compared those, and places in the array, with counts
+        // and places. The exchange keeps array, rooms and this way with its counts until it is over. Commands that
+        // touch the regions wait for it; where the result lies in the array, all of it is wanted, and nothing else
+        // looks at it.
         made.begun.push(unsafe { memory.library.begin_collective(&self.collective, from, to) }?);
         Ok(made)
     }
@@ -134,9 +135,9 @@ pub struct LibraryCollective(pub Arc<LibraryWay>);
 
 #[pymethods]
 impl LibraryCollective {
-    /// `datatype` 0 is that of bytes. `given` and `got` are `(parts, bytes, counts, places)` of packed memory, where a part is
-    /// `(box, start, box around it)`. With `shared` both are one memory, which begins at byte `at` of the array if given.
-    /// `in_place` is the first byte of the result in the array, and the places from there.
+    /// `datatype` 0 is that of bytes. `given` and `got` are `(parts, bytes, counts, places)` of packed memory, where a
+    /// part is `(box, start, box around it)`. With `shared` both are one memory, which begins at byte `at` of the array
+    /// if given. `in_place` is the first byte of the result in the array, and the places from there.
     #[new]
     #[pyo3(signature = (
         function, comm, shape, element_bytes, *, root=0, datatype=0, op=0, given=None, got=None, neutral=None, shared=false,

@@ -173,7 +173,8 @@ fn whole_vectors_take_any_count() {
     });
 }
 
-/// Ranks of an allreduce have the same bits under every operator of the plan, minima of zeros of either sign among them.
+/// Ranks of an allreduce have the same bits under every operator of the plan, minima of zeros of either sign among
+/// them.
 #[test]
 fn repeatable_schedules_stay_repeatable() {
     let mut kept = 0;

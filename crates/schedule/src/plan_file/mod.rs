@@ -6,10 +6,11 @@
 //!             rank, offset, length and checksum of its program
 //! programs    one after the other
 //! ```
-//! Version 2 added the ranks per node of a row, and whether a schedule runs in place; in version 1 rows hold for any, and
-//! schedules do not. Numbers are little-endian; texts have their length before them. The header's checksum covers those of the programs.
-//! Checksums find damage; a file that is damaged, truncated or newer is refused as a whole. A program that reaches outside its buffers is refused when it is decoded, and
-//! [`PlanFile::prove`] proves the programs of all ranks together, whatever wrote them; nothing runs unproven.
+//! Version 2 added the ranks per node of a row, and whether a schedule runs in place; in version 1 rows hold for any,
+//! and schedules do not. Numbers are little-endian; texts have their length before them. The header's checksum covers
+//! those of the programs. Checksums find damage; a file that is damaged, truncated or newer is refused as a whole. A
+//! program that reaches outside its buffers is refused when it is decoded, and [`PlanFile::prove`] proves the programs
+//! of all ranks together, whatever wrote them; nothing runs unproven.
 
 mod read;
 #[cfg(test)]
@@ -83,8 +84,8 @@ impl PlanFile {
         read::read(bytes)
     }
 
-    /// The first 128 bits of the SHA-256 digest of the file. Files of ranks that have the same digest are the same, which
-    /// checksums do not show: their author can choose them.
+    /// The first 128 bits of the SHA-256 digest of the file. Files of ranks that have the same digest are the same,
+    /// which checksums do not show: their author can choose them.
     pub fn digest(&self) -> [u64; 2] {
         self.digest
     }
@@ -106,8 +107,8 @@ impl PlanFile {
         self.schedules.len()
     }
 
-    /// Proves the programs of a schedule and what its facts claim, once: a checksum shows that a file is whole, not that it
-    /// is right. One rank does this for all, which then compare their checksums.
+    /// Proves the programs of a schedule and what its facts claim, once: a checksum shows that a file is whole, not
+    /// that it is right. One rank does this for all, which then compare their checksums.
     ///
     /// # Errors
     /// What does not hold.

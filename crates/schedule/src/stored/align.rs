@@ -1,4 +1,5 @@
-//! Blocks of whole vectors are cut off where the vector ends, so every place must hold the input blocks that its step says.
+//! Blocks of whole vectors are cut off where the vector ends, so every place must hold the input blocks that its step
+//! says.
 
 use unisono_base::Span;
 

@@ -1,10 +1,10 @@
 //! Programs that may be given the memory of their output as that of their input, as `MPI_IN_PLACE` has it.
 //!
 //! A proven schedule may write its output while it still reads its input. In one memory each such write has to wait for
-//! the reads before it: a step for the steps and departures that read the place, a receive likewise before it is posted.
-//! [`in_place`] adds these waits; where a read comes after a write of its own lane, none help, and the input has to be
-//! copied. Ranks that do not run in place wait for less, so a mixture has no circle that all ranks in place do not have.
-//! The proof checks programs with these waits like any other (`prove.rs`).
+//! the reads before it: a step for the steps and departures that read the place, a receive likewise before it is
+//! posted. [`in_place`] adds these waits; where a read comes after a write of its own lane, none help, and the input
+//! has to be copied. Ranks that do not run in place wait for less, so a mixture has no circle that all ranks in place
+//! do not have. The proof checks programs with these waits like any other (`prove.rs`).
 
 use unisono_base::Span;
 use unisono_collective::{Collective, Kind};

@@ -1,7 +1,8 @@
 //! Instructions to steps: where messages land, and which steps an instruction becomes. See the head of [`super`].
 //!
-//! Parts of instructions are lowered in an order in which the schedule may run. [`super::rank`] adds the waits, so the order
-//! of memory is that of the proof whatever ordered it there: lanes, dependencies of one node or of several, or streams.
+//! Parts of instructions are lowered in an order in which the schedule may run. [`super::rank`] adds the waits, so the
+//! order of memory is that of the proof whatever ordered it there: lanes, dependencies of one node or of several, or
+//! streams.
 
 use rustc_hash::FxHashMap;
 use unisono_base::{InstrId, NodeId, Span, StreamId, interrupt};

@@ -7,9 +7,11 @@
 //! finds in an output block are those of each element of the block. Two rules say which elements a block has:
 //!
 //! * [`Blocking::Any`]: of `n` elements block `b` holds `b m .. (b + 1) m`, with `m = ceil(n / K)`, cut off at `n`.
-//!   Late blocks may be short or empty. It needs every instruction to keep to blocks of one alignment, and whole vectors.
-//! * [`Blocking::Equal`]: every block has `n / K` elements, and only such counts are served. It fits whatever is proven,
-//!   and is how collectives of one piece a rank are stored, mostly with K = 1: then it serves every count as well.
+//!   Late blocks may be short or empty. It needs every instruction to keep to blocks of one alignment, and whole
+//!   vectors.
+//! * [`Blocking::Equal`]: every block has `n / K` elements, and only such counts are served. It fits whatever is
+//!   proven, and is how collectives of one piece a rank are stored, mostly with K = 1: then it serves every count as
+//!   well.
 //!
 //! # Messages
 //! A stream becomes one message for each stretch that no end of it divides, so an instruction is cut where another one
@@ -17,8 +19,8 @@
 //! two. A message lands where a copy would put it, if nothing used that place before; else in a slot of scratch memory.
 //!
 //! # No deadlock without buffers
-//! Streams hold their whole length, but a message of MPI may be passed on only when its receiver has asked for it.
-//! In the programs a send ends after its receive was posted, a place that is sent from is overwritten after the send has
+//! Streams hold their whole length, but a message of MPI may be passed on only when its receiver has asked for it. In
+//! the programs a send ends after its receive was posted, a place that is sent from is overwritten after the send has
 //! ended, and a landing slot is posted again after its last use. Slots are
 //! added until that order has no cycle; with a slot for each message it cannot have one, because receives are then
 //! posted at the start, and all else follows the proven order.

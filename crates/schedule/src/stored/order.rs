@@ -1,9 +1,10 @@
 //! The order in which programs run when no message is buffered: steps, receives and sends of all ranks.
 //!
-//! Edges go from a step to the next one of its lane, and from a receive to the next; from a step or a send to whatever waits
-//! for it; from a receive to the step that consumes it and from a step to its sends; and for each message from the sending
-//! step to the consuming one, and from the receive to the end of the send. The last edge is what a rendezvous adds. A library
-//! that buffers some messages has fewer edges, so an order without a cycle serves every library.
+//! Edges go from a step to the next one of its lane, and from a receive to the next; from a step or a send to whatever
+//! waits for it; from a receive to the step that consumes it and from a step to its sends; and for each message from
+//! the sending step to the consuming one, and from the receive to the end of the send. The last edge is what a
+//! rendezvous adds. A library that buffers some messages has fewer edges, so an order without a cycle serves every
+//! library.
 
 use super::{RankProgram, Unsound, Wait};
 
@@ -158,8 +159,8 @@ pub fn order(programs: &[RankProgram]) -> Result<Order, Unsound> {
     Ok(Order { events: ordered, messages })
 }
 
-/// Pairs sends with receives as MPI does: those of one sender, receiver and tag in the order in which they are posted. One
-/// lane posts them at each end, else that order would not be defined.
+/// Pairs sends with receives as MPI does: those of one sender, receiver and tag in the order in which they are posted.
+/// One lane posts them at each end, else that order would not be defined.
 fn pair(
     mut senders: Vec<End>,
     mut receivers: Vec<End>,

@@ -1,16 +1,19 @@
 //! The proof of stored programs. Only this module makes a [`Stored`]; plan files, the runtime and MPI run nothing else.
 //!
-//! Programs are proven as they are, whatever made them: the lowering of a proven schedule, or a file. It proves, in this order:
+//! Programs are proven as they are, whatever made them: the lowering of a proven schedule, or a file. It proves, in
+//! this order:
 //!
 //! 1. **bounds**: no row leads outside its table, no place outside its buffer;
-//! 2. **messages and order** ([`super::order`]): each has one sender and one receiver, of equal length, in an order that the
-//!    library keeps, and nothing waits in a circle even if no message is buffered;
-//! 3. **memory** ([`super::windows`]): accesses that clash are ordered on their rank, whenever messages are read or land;
+//! 2. **messages and order** ([`super::order`]): each has one sender and one receiver, of equal length, in an order
+//!    that the library keeps, and nothing waits in a circle even if no message is buffered;
+//! 3. **memory** ([`super::windows`]): accesses that clash are ordered on their rank, whenever messages are read or
+//!    land;
 //! 4. **alignment** ([`super::align`]): blocks are cut off alike wherever they go;
-//! 5. **contents** ([`super::raise`]): the programs, read back as a schedule, are complete and free of races; whether they
-//!    are repeatable, and by which method, is taken from there;
-//! 6. **in place**: with the input in the output, 2 and 3 hold again, and every read of the input comes before the write
-//!    that replaces it. So contents are those of 5, and ranks that run in place and ranks that do not may be mixed.
+//! 5. **contents** ([`super::raise`]): the programs, read back as a schedule, are complete and free of races; whether
+//!    they are repeatable, and by which method, is taken from there;
+//! 6. **in place**: with the input in the output, 2 and 3 hold again, and every read of the input comes before the
+//!    write that replaces it. So contents are those of 5, and ranks that run in place and ranks that do not may be
+//!    mixed.
 
 use std::ops::Range;
 

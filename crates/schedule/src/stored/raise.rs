@@ -1,8 +1,8 @@
 //! Programs as a schedule, so that the proof of schedules proves them: order, completeness and repeatability.
 //!
-//! A message becomes a stream that is pushed by an instruction right after the step that sends it, and popped by one right
-//! before the step that consumes it. Both moments lie within the time in which the message may be read or written; that
-//! nothing else touches its place in all of that time is checked by [`super::windows`].
+//! A message becomes a stream that is pushed by an instruction right after the step that sends it, and popped by one
+//! right before the step that consumes it. Both moments lie within the time in which the message may be read or
+//! written; that nothing else touches its place in all of that time is checked by [`super::windows`].
 
 use unisono_base::{InstrId, NodeId, StreamId};
 use unisono_collective::Collective;

@@ -1,7 +1,8 @@
 //! The program of one rank while it is built.
 //!
-//! Each step, receive and send notes the memory that it touches, and waits for the earlier accesses that it clashes with.
-//! Lanes grow side by side, so accesses and waits name a lane and a row; [`Rank::finish`] numbers the steps of all lanes.
+//! Each step, receive and send notes the memory that it touches, and waits for the earlier accesses that it clashes
+//! with. Lanes grow side by side, so accesses and waits name a lane and a row; [`Rank::finish`] numbers the steps of
+//! all lanes.
 
 use unisono_base::{InstrId, LaneId, NodeId};
 

@@ -1,8 +1,8 @@
 //! Accesses to memory that clash: two that overlap, one of which writes.
 //!
-//! Accesses are added in an order in which the program may run. Each is compared with the latest ones at its place only:
-//! the last write, and for a write the reads since. Whoever orders these pairs has ordered all, because the earlier ones
-//! were ordered against them in turn.
+//! Accesses are added in an order in which the program may run. Each is compared with the latest ones at its place
+//! only: the last write, and for a write the reads since. Whoever orders these pairs has ordered all, because the
+//! earlier ones were ordered against them in turn.
 
 use unisono_base::Span;
 

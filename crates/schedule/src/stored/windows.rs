@@ -1,15 +1,15 @@
 //! The memory of one rank: whatever overlaps, one of it writing, is ordered by the rank's own lanes and waits.
 //!
-//! A step touches its places while it runs; a message may land at any moment between the posting of its receive and the step
-//! that consumes it; and a message may be read from its place at any moment between the step that sends it and the end of
-//! the send. A later access is ordered after
+//! A step touches its places while it runs; a message may land at any moment between the posting of its receive and the
+//! step that consumes it; and a message may be read from its place at any moment between the step that sends it and the
+//! end of the send. A later access is ordered after
 //!
 //! * a step, if that step comes before it;
 //! * an arrival, if the step that consumes it comes before it, or is the access itself;
 //! * a departure, if some step or receive that waits for its end comes before it, or is the access itself.
 //!
-//! *Comes before* is the closure of lanes (steps in order, receives posted in order), waits, and receives before the steps that
-//! consume them. Messages between ranks are not used, so the result does not depend on how other ranks run.
+//! *Comes before* is the closure of lanes (steps in order, receives posted in order), waits, and receives before the
+//! steps that consume them. Messages between ranks are not used, so the result does not depend on how other ranks run.
 
 use unisono_base::{Span, interrupt};
 
@@ -111,8 +111,8 @@ impl Clocks {
     }
 }
 
-/// Checks one rank, whose events stand in an order in which they may happen. With `offset` the input lies in the output from
-/// that block on, and must have been read before it is overwritten.
+/// Checks one rank, whose events stand in an order in which they may happen. With `offset` the input lies in the output
+/// from that block on, and must have been read before it is overwritten.
 ///
 /// # Errors
 /// Two accesses that nothing orders.

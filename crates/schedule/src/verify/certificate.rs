@@ -5,7 +5,8 @@
 //! A certificate has a topological order of all instructions and facts. A fact reads "I is over when J starts" or "I is
 //! over when J ends", and follows from a direct predecessor of J and from an earlier fact by the rules of
 //! [`super::clock`]. Two lanes of a node may touch one slice only where a fact orders them, and facts are written for
-//! exactly the pairs that need one. Contents need no evidence: with the order given, they are computed and not searched.
+//! exactly the pairs that need one. Contents need no evidence: with the order given, they are computed and not
+//! searched.
 
 use std::{
     collections::{BTreeMap, VecDeque},

@@ -9,9 +9,9 @@
 //!   an instruction that is whole, is the first it pops of the stream.
 //!
 //! A lane runs in order, so the instructions of a lane that `J` is ordered after are all up to one of them: the lane's
-//! clock at `J`, of which there is one for its start (`whole`) and one for its end (`done`). A sweep carries the clocks of [`LANES`] lanes at once over what can be reached from them, and keeps
-//! those of its front only. The idea of the clocks: Mattern, "Virtual Time and Global States of Distributed Systems"
-//! (1989).
+//! clock at `J`, of which there is one for its start (`whole`) and one for its end (`done`). A sweep carries the clocks
+//! of [`LANES`] lanes at once over what can be reached from them, and keeps those of its front only. The idea of the
+//! clocks: Mattern, "Virtual Time and Global States of Distributed Systems" (1989).
 
 use unisono_base::{InstrId, LaneId, interrupt};
 
@@ -74,7 +74,8 @@ pub struct Clocks<'a> {
 }
 
 impl<'a> Clocks<'a> {
-    /// The clocks of all instructions from `first` on that `order` holds; `streams` says whether streams order them too.
+    /// The clocks of all instructions from `first` on that `order` holds; `streams` says whether streams order them
+    /// too.
     pub fn new(
         schedule: &'a Schedule,
         flow: &'a Flow,

@@ -4,8 +4,8 @@
 //! Every combination that a collective can ask for aligns equal input indices (element `i` with element `i`), so a
 //! segment is an expression over ranks and the input index of its first element.
 //!
-//! A combination that no collective asks for is a fault, which is kept in place of a value and reported if it reaches an
-//! output that must hold something.
+//! A combination that no collective asks for is a fault, which is kept in place of a value and reported if it reaches
+//! an output that must hold something.
 
 use unisono_base::{Diagnostics, InstrId, NodeId, Span, StreamId, interrupt};
 use unisono_collective::{Kind, Required, Source};
@@ -411,8 +411,8 @@ fn write(memory: &mut Memory, span: Span, contents: &[Segment]) -> (usize, usize
     (before, memory.allocated(), steps)
 }
 
-/// Appends segments of the places `start .. start + len`, counted from there. Gaps have no value; the first is returned.
-/// With more than `most` segments it ends early.
+/// Appends segments of the places `start .. start + len`, counted from there. Gaps have no value; the first is
+/// returned. With more than `most` segments it ends early.
 #[inline]
 fn fill<'a>(
     segments: impl Iterator<Item = &'a Segment>,

@@ -5,9 +5,9 @@
 //! 2. **no deadlock** with the declared capacities at any granularity ([`crate::order`] has the argument), and **no
 //!    race** between lanes on a slice;
 //! 3. **complete**: each output element holds each required contribution exactly once, in an order the operator allows;
-//! 4. **repeatable**, a fact that is not required: outputs that must be equal are the same expression up to swapping the
-//!    two operands of a commutative operator, hence bit-identical in floating point but for the bits of a NaN. `min` and
-//!    `max` on floating point may return either of +0 and -0, so their operands may not be swapped;
+//! 4. **repeatable**, a fact that is not required: outputs that must be equal are the same expression up to swapping
+//!    the two operands of a commutative operator, hence bit-identical in floating point but for the bits of a NaN.
+//!    `min` and `max` on floating point may return either of +0 and -0, so their operands may not be swapped;
 //! 5. **memory**: the most scratch a node needs.
 //!
 //! Expressions are kept once each and compared by their ids ([`expressions`]), so repeatability is exact. The ranks of
@@ -92,8 +92,9 @@ pub struct Proof {
     /// The seed of a proof by fingerprint, with which it can be repeated; none for an exact proof.
     pub seed: Option<Seed>,
     pub scratch_bytes_max: Bytes,
-    /// Names the expressions of the results by a digest of 128 bits: two schedules of one collective with the same class
-    /// give the same bits as far as `repeatable` promises. None if the results are not proved, or of too many combinations.
+    /// Names the expressions of the results by a digest of 128 bits: two schedules of one collective with the same
+    /// class give the same bits as far as `repeatable` promises. None if the results are not proved, or of too many
+    /// combinations.
     pub expression_class: Option<String>,
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -105,9 +106,9 @@ impl Proof {
     }
 }
 
-/// The required contents of one output span, where no collective states them: the inputs of some ranks combined, each of
-/// them exactly once and in an order that the operator allows. Of one rank that is its input, unchanged. Output element `k`
-/// of the span is made of input elements `input_start + k`.
+/// The required contents of one output span, where no collective states them: the inputs of some ranks combined, each
+/// of them exactly once and in an order that the operator allows. Of one rank that is its input, unchanged. Output
+/// element `k` of the span is made of input elements `input_start + k`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Expected {
     pub span: Span,
@@ -169,8 +170,8 @@ pub fn verify_seeded(schedule: &Schedule, method: Method, seed: Seed) -> Proof {
     prove(schedule, method, seed, &|rank| schedule.collective().required(rank).map(Demanded::from).collect())
 }
 
-/// The same where outputs must hold something else than the collective requires: of each rank ascending spans, which need
-/// not cover its output. The collective then only gives the lengths of the buffers.
+/// The same where outputs must hold something else than the collective requires: of each rank ascending spans, which
+/// need not cover its output. The collective then only gives the lengths of the buffers.
 pub fn verify_with(schedule: &Schedule, method: Method, seed: Seed, expected: &[Vec<Expected>]) -> Proof {
     prove(schedule, method, seed, &|rank| {
         expected.get(rank as usize).into_iter().flatten().map(Demanded::from).collect()

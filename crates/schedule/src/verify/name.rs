@@ -1,9 +1,9 @@
 //! The name of the results of a schedule: a digest of their expressions.
 //!
 //! The expressions of all outputs are written down one after the other, operands before their combination, each
-//! expression once and by its number afterwards. Operands that may be swapped stand in the order of their lowest ranks; no
-//! rank is in both. So equal expressions are written equally, other ones differently, and the name is the first half of the
-//! SHA-256 of the text.
+//! expression once and by its number afterwards. Operands that may be swapped stand in the order of their lowest ranks;
+//! no rank is in both. So equal expressions are written equally, other ones differently, and the name is the first half
+//! of the SHA-256 of the text.
 
 use sha2::{Digest, Sha256};
 use unisono_base::{Span, interrupt};

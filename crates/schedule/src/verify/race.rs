@@ -5,8 +5,8 @@
 //! dependencies; only what these leave open is looked for over all nodes, for the lanes of several nodes at once.
 //!
 //! A read is compared with the last write before it, a write with the reads since the last write, or with that write if
-//! there are none: "before" is transitive, so if all these are ordered, all pairs are. There are at most two comparisons
-//! for each access and stretch, however many lanes there are.
+//! there are none: "before" is transitive, so if all these are ordered, all pairs are. There are at most two
+//! comparisons for each access and stretch, however many lanes there are.
 
 use std::collections::BTreeMap;
 
@@ -165,8 +165,8 @@ struct Stretch {
 struct Touched(BTreeMap<u64, Stretch>);
 
 impl Touched {
-    /// Adds an access, which comes after all so far, and what it must be compared with. Returns the units of 8 bytes and
-    /// steps that it took.
+    /// Adds an access, which comes after all so far, and what it must be compared with. Returns the units of 8 bytes
+    /// and steps that it took.
     fn note(&mut self, a: &Access, clashes: &mut Vec<Clash>) -> u64 {
         let (start, end) = (u64::from(a.span.start), a.span.end());
         let mut spent = self.cut(start) + self.cut(end);

@@ -102,8 +102,8 @@ fn one_missing_order_among_many_is_found() {
     assert!(races[0].message.contains("i10000 ") && races[0].message.contains("i29999 "), "{races:?}");
 }
 
-/// A ring in two lanes: one receives a slice for each rank, adds to it and stores it, one sends it on; then the slices go
-/// round once more. Only the way round the whole ring orders the second write of a slice after the first was sent.
+/// A ring in two lanes: one receives a slice for each rank, adds to it and stores it, one sends it on; then the slices
+/// go round once more. Only the way round the whole ring orders the second write of a slice after the first was sent.
 fn ring(ranks: u32) -> Schedule {
     let elements = u64::from(ranks);
     let mut b = Builder::new(Collective::new(Kind::Allreduce, ranks, elements, 0, Operator::Sum, Dtype::F32).unwrap());

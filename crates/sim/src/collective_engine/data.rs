@@ -1,8 +1,8 @@
 //! The data: every switch reduces what its inputs bring, in the order of ports, and passes it on as its registers say.
 //!
-//! Values are drawn from rank and element; floating point ones round at every step, so that another order gives other bits. The
-//! results are held against arithmetic without the network: exactly for integers, minima and maxima, within the rounding of so
-//! many operations otherwise.
+//! Values are drawn from rank and element; floating point ones round at every step, so that another order gives other
+//! bits. The results are held against arithmetic without the network: exactly for integers, minima and maxima, within
+//! the rounding of so many operations otherwise.
 
 use std::ops::Range;
 
@@ -150,7 +150,8 @@ fn of<T: Sample>(layout: &Layout, configured: &Configured) -> DataReport {
 
 struct Flow<'a, T> {
     c: &'a Collective,
-    /// Switches in the order in which responses pass; requests pass in the reverse order. Those that nothing reaches follow.
+    /// Switches in the order in which responses pass; requests pass in the reverse order. Those that nothing reaches
+    /// follow.
     switches: Vec<At>,
     reached: usize,
     /// The inputs of each switch, in the order of ports, as indices of `switches`.

@@ -1,17 +1,19 @@
-//! Switches that reduce: a schedule is lowered to their registers, and packets flow through the trees (or the chain) of these.
+//! Switches that reduce: a schedule is lowered to their registers, and packets flow through the trees (or the chain) of
+//! these.
 //!
-//! A *unit* is one part of one switch's registers: its engine, or the copying of responses. It waits for a packet at all of its
-//! inputs, reduces them in the order of ports by a pipelined tree of ceil(log2 inputs) levels, and lets the result go when all of
-//! its outputs have a credit; then the input slots are free again. Packets cut through. What a link's identifiers share they
-//! have in fixed time slots, and so do embeddings that share a memory; a core that reads and writes gives half of its memory's
-//! bandwidth to each.
+//! A *unit* is one part of one switch's registers: its engine, or the copying of responses. It waits for a packet at
+//! all of its inputs, reduces them in the order of ports by a pipelined tree of ceil(log2 inputs) levels, and lets the
+//! result go when all of its outputs have a credit; then the input slots are free again. Packets cut through. What a
+//! link's identifiers share they have in fixed time slots, and so do embeddings that share a memory; a core that reads
+//! and writes gives half of its memory's bandwidth to each.
 //!
-//! So when packet `k` leaves a unit is a maximum over sums of times of packets `k`, `k - 1` and `k - buffers`: no queue of events
-//! is needed, packets are swept one by one over the units in their order (`sweep.rs`). Such a system is homogeneous: once all
-//! times that the next packet depends on have moved by one constant, they do so for ever, and whole packets are skipped.
+//! So when packet `k` leaves a unit is a maximum over sums of times of packets `k`, `k - 1` and `k - buffers`: no queue
+//! of events is needed, packets are swept one by one over the units in their order (`sweep.rs`). Such a system is
+//! homogeneous: once all times that the next packet depends on have moved by one constant, they do so for ever, and
+//! whole packets are skipped.
 //!
-//! "Accelerating Allreduce with in-network reduction on Intel PIUMA", "Switch Architecture for In-network Computing". Times are
-//! whole picoseconds.
+//! "Accelerating Allreduce with in-network reduction on Intel PIUMA", "Switch Architecture for In-network Computing".
+//! Times are whole picoseconds.
 
 mod data;
 mod sweep;
@@ -78,8 +80,8 @@ pub fn run_together(machine: &InNetwork, all: &[(&Verified, &SwitchPlacement)]) 
     together(machine, &layout, &all)
 }
 
-/// Runs schedules that start at the same time, and that were placed without regard to each other: each tree gets the first
-/// identifier that is free at all of its switches.
+/// Runs schedules that start at the same time, and that were placed without regard to each other: each tree gets the
+/// first identifier that is free at all of its switches.
 ///
 /// # Errors
 /// As [`run`], or the identifiers of the machine are used up.

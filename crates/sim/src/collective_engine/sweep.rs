@@ -1,7 +1,7 @@
 //! When each packet leaves each unit.
 //!
-//! With H(u, k) and T(u, k) the times at which head and tail of packet k leave unit u, s(u) what its slowest output takes for a
-//! packet, and b the packets that a buffer holds:
+//! With H(u, k) and T(u, k) the times at which head and tail of packet k leave unit u, s(u) what its slowest output
+//! takes for a packet, and b the packets that a buffer holds:
 //!
 //! ```text
 //! H(u, k) = max of  H(v, k) + latency + engine     over inputs v
@@ -93,8 +93,8 @@ struct State<'a> {
 }
 
 impl State<'_> {
-    /// One packet through all units; `size` is 0 for a full one, 1 for the last. By what all times moved since the packet before,
-    /// if all by the same.
+    /// One packet through all units; `size` is 0 for a full one, 1 for the last. By what all times moved since the
+    /// packet before, if all by the same.
     #[expect(clippy::cast_possible_truncation, reason = "remainders of a number of buffers")]
     fn packet(&mut self, size: usize) -> Option<u64> {
         let count = self.units.count();

@@ -3,13 +3,13 @@
 //! The rule is that such an event comes again, with its old stamp, at the time that its resources are free as far as is
 //! known now; if others keep them busy, it comes again and again, which is quadratic in the events that wait. Events of
 //! one rank that wait for the same resources in the same way form a *class*. All of them come again at the same times,
-//! and the one of the lowest stamp first: as long as the times at which resources are free never fall, none of the others
-//! can start before it. So only that one, the head of its class, is in the queue; the others lie in a heap by stamp, and
-//! cost a logarithm each.
+//! and the one of the lowest stamp first: as long as the times at which resources are free never fall, none of the
+//! others can start before it. So only that one, the head of its class, is in the queue; the others lie in a heap by
+//! stamp, and cost a logarithm each.
 //!
-//! (Proof: let e be examined at time t while e' of its class and of a lower stamp waits. e' is due at some t' > t, or it
-//! would have come first; t' is when the resources were free by the time e' was last examined; they are not free earlier
-//! now, so not at t.) The engine falls back on the rule itself where such a time does fall.
+//! (Proof: let e be examined at time t while e' of its class and of a lower stamp waits. e' is due at some t' > t, or
+//! it would have come first; t' is when the resources were free by the time e' was last examined; they are not free
+//! earlier now, so not at t.) The engine falls back on the rule itself where such a time does fall.
 
 use rustc_hash::FxHashMap;
 

@@ -20,7 +20,8 @@ pub(crate) trait Carrier {
     /// Message `id` leaves its sender at `time`, which is not before any time that `arrival` was asked about.
     fn carry(&mut self, time: u64, id: u32, from: u32, to: u32, bytes: u64);
 
-    /// The next that is known of a message, with its time and id. Arrivals are reported if they are by `until`, in their order.
+    /// The next that is known of a message, with its time and id. Arrivals are reported if they are by `until`, in
+    /// their order.
     fn report(&mut self, until: u64) -> Option<(u64, u32, Carried)>;
 
     /// What is under way for ever, once nothing more happens.

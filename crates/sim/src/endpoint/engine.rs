@@ -104,7 +104,8 @@ pub(super) struct Engine<'a, P, C> {
     pub(super) stamp: u32,
     /// Tasks that this event has made free, at its rank and at the rank of the other end.
     pub(super) freed: [Vec<u32>; 2],
-    /// When each task may start for what it waited for on another CPU; empty where there is one, or all clocks are apart.
+    /// When each task may start for what it waited for on another CPU; empty where there is one, or all clocks are
+    /// apart.
     pub(super) due: Vec<u64>,
     /// When what the event is about is over.
     pub(super) until: u64,

@@ -1,30 +1,31 @@
 //! Messages among endpoints: a task graph, priced by any model of `cost::endpoint`.
 //!
-//! The rules are those of LogGOPSim ("LogGOPSim", Hoefler, Schneider, Lumsdaine, 2010) with its operations that are free
-//! at one time ordered stably. What a model prices stands at [`unisono_cost::endpoint::Prices`]; here is what the prices mean. A rank
-//! keeps for each CPU, and for each network interface in both directions, the time at which it is free.
+//! The rules are those of LogGOPSim ("LogGOPSim", Hoefler, Schneider, Lumsdaine, 2010) with its operations that are
+//! free at one time ordered stably. What a model prices stands at [`unisono_cost::endpoint::Prices`]; here is what the
+//! prices mean. A rank keeps for each CPU, and for each network interface in both directions, the time at which it is
+//! free.
 //!
-//! * Events are ordered by (time, stamp). A task gets its stamp when it is free, a message when its send starts. What has
-//!   to wait comes again later with its old stamp.
-//! * All ranks begin with the tasks that wait for nothing. Whenever tasks of a rank become free, they are stamped in the
-//!   order: sends, receives, others; within each kind, in the order in which they became free. They are due when their
-//!   CPU is free, sends when their interface is too.
+//! * Events are ordered by (time, stamp). A task gets its stamp when it is free, a message when its send starts. What
+//!   has to wait comes again later with its old stamp.
+//! * All ranks begin with the tasks that wait for nothing. Whenever tasks of a rank become free, they are stamped in
+//!   the order: sends, receives, others; within each kind, in the order in which they became free. They are due when
+//!   their CPU is free, sends when their interface is too.
 //! * A calc, a reduce, a send and a message wait until their CPU is free, sends and messages also for their interface;
-//!   then they hold them for their prices. A message waits at its receiver, for the CPU and interface *of the numbers that
-//!   its send named*.
+//!   then they hold them for their prices. A message waits at its receiver, for the CPU and interface *of the numbers
+//!   that its send named*.
 //! * A receive waits for no CPU. It takes the first message that has arrived and matches, or waits in a list; a message
 //!   takes the first receive of the list that matches, or waits for one.
-//! * A send is done when it starts, unless its message is longer than the model's eager bytes: then it is done when it is
-//!   matched (a message that finds a receive counts its own bytes, a receive that finds a message those of the receive), and
-//!   CPU and interface of the sender are busy until then. Those of [`Options::leaving`] that are not longer are done when their
-//!   message has left; CPU and interface are free as if it were not asked for.
+//! * A send is done when it starts, unless its message is longer than the model's eager bytes: then it is done when it
+//!   is matched (a message that finds a receive counts its own bytes, a receive that finds a message those of the
+//!   receive), and CPU and interface of the sender are busy until then. Those of [`Options::leaving`] that are not
+//!   longer are done when their message has left; CPU and interface are free as if it were not asked for.
 //! * Under LogfP an interface may run ahead of its gaps: it is free once less than the slack is owed.
 //! * A rank's time is when its last CPU is free.
-//! * What waits for a task on another CPU of its rank starts when that is over. (LogGOPSim, whose CPUs have clocks apart, looks at its own
-//!   CPU only; so does [`unisono_cost::endpoint::Goal`].)
+//! * What waits for a task on another CPU of its rank starts when that is over. (LogGOPSim, whose CPUs have clocks
+//!   apart, looks at its own CPU only; so does [`unisono_cost::endpoint::Goal`].)
 //!
-//! Ticks are the prices' own: picoseconds for machines, nanoseconds for [`unisono_cost::endpoint::Goal`]. The calcs of a graph count
-//! in the same.
+//! Ticks are the prices' own: picoseconds for machines, nanoseconds for [`unisono_cost::endpoint::Goal`]. The calcs of
+//! a graph count in the same.
 
 mod blocked;
 pub(crate) mod carrier;
@@ -82,8 +83,8 @@ pub struct Run {
     pub trace: Vec<TraceEvent>,
     /// When the tasks of [`Options::watch`] were done.
     pub watched: Vec<u64>,
-    /// When the messages of [`Options::leaving`] began to leave and had left: the CPU and the interface of their sender need no
-    /// more time for them; on a network their last packet is on its first link.
+    /// When the messages of [`Options::leaving`] began to leave and had left: the CPU and the interface of their sender
+    /// need no more time for them; on a network their last packet is on its first link.
     pub sent: Vec<[u64; 2]>,
 }
 

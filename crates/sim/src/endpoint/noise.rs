@@ -1,7 +1,7 @@
 //! Noise: what the operating system takes from a CPU.
 //!
-//! Each time that a task or an arriving message holds a CPU, it holds it so much longer; a send also leaves so much later.
-//! The amount depends on the seed, the task and the direction only, so it is the same whatever else happens.
+//! Each time that a task or an arriving message holds a CPU, it holds it so much longer; a send also leaves so much
+//! later. The amount depends on the seed, the task and the direction only, so it is the same whatever else happens.
 
 use unisono_base::{mix, rounded};
 

@@ -1,4 +1,5 @@
-//! Tasks that wait for others: they become free, get their stamps, and are queued. Events that are known are read ahead.
+//! Tasks that wait for others: they become free, get their stamps, and are queued. Events that are known are read
+//! ahead.
 
 use std::hint::black_box;
 
@@ -20,9 +21,9 @@ const AHEAD: usize = 16;
 const FEW: usize = 4;
 
 impl<P: Prices, C: Carrier> Engine<'_, P, C> {
-    /// Reads the tables where the next events of the present time will read them, and returns the number of events after which
-    /// this is due again. An event waits for one table before it knows the place in the next; here the reads of several
-    /// events do not wait for each other.
+    /// Reads the tables where the next events of the present time will read them, and returns the number of events
+    /// after which this is due again. An event waits for one table before it knows the place in the next; here the
+    /// reads of several events do not wait for each other.
     pub(super) fn read_ahead(&self) -> usize {
         let events = self.queue.present();
         let events = &events[..events.len().min(AHEAD)];

@@ -5,24 +5,25 @@
 //!
 //! * A router has five ports. A link carries one wavelet a cycle and direction over all colors; a hop takes one cycle
 //!   (P 2.2). The ramp between a router and its PE takes T_R cycles each way and one wavelet a cycle (P 2.2).
-//! * Each input port has a queue of finite depth for each color (M). A wavelet moves if the next queue had room when the
-//!   cycle began, so a queue of two keeps the full rate. A stalled color does not stall another.
+//! * Each input port has a queue of finite depth for each color (M). A wavelet moves if the next queue had room when
+//!   the cycle began, so a queue of two keeps the full rate. A stalled color does not stall another.
 //! * A wavelet that is multicast moves to all its ports in one cycle or waits (M).
 //! * Heads that want one link take turns (M).
 //! * The current position of a color says which inputs are accepted and where they go; others wait (P 2.2). Two inputs
 //!   that the position accepts with a wavelet in one cycle are an error: the hardware leaves it undefined (P 2.2, 8.2).
-//! * A control wavelet moves by the current position and then advances it, at every router on its way; it reaches no PE.
-//! * A PE does one element operation a cycle, all threads sharing it in turns; an n-source operation takes
-//!   max(1, n - 1) cycles an element, in the order written. With a chunk, it does so many elements of one step before the
-//!   next step; taking a chunk of a first source from the fabric is then a step too.
+//! * A control wavelet moves by the current position and then advances it, at every router on its way; it reaches no
+//!   PE.
+//! * A PE does one element operation a cycle, all threads sharing it in turns; an n-source operation takes max(1, n -
+//!   1) cycles an element, in the order written. With a chunk, it does so many elements of one step before the next
+//!   step; taking a chunk of a first source from the fabric is then a step too.
 //!
-//! Cycles count from 0 to the end of the last operation. A wavelet sent in cycle 0 enters its router at 1 + T_R, is
-//! `h` hops away at 1 + T_R + h, can be used at 1 + 2 T_R + h, and is stored one cycle later: for B wavelets and T_R = 2
+//! Cycles count from 0 to the end of the last operation. A wavelet sent in cycle 0 enters its router at 1 + T_R, is `h`
+//! hops away at 1 + T_R + h, can be used at 1 + 2 T_R + h, and is stored one cycle later: for B wavelets and T_R = 2
 //! that is B + h + 5, the message of P 4.1. Along a chain each PE adds one hop, two ramps and one operation: 6 cycles.
 //!
-//! Cost follows events: a PE is visited only in cycles in which one of its wavelets or operations may move, and not while
-//! it repeats what it did a period before (`steady`). No decision depends on values, so a run moves none: the data
-//! follow afterwards, operation by operation, along the recorded moves (`moves`, `values`).
+//! Cost follows events: a PE is visited only in cycles in which one of its wavelets or operations may move, and not
+//! while it repeats what it did a period before (`steady`). No decision depends on values, so a run moves none: the
+//! data follow afterwards, operation by operation, along the recorded moves (`moves`, `values`).
 
 mod data;
 mod error;

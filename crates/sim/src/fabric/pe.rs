@@ -131,8 +131,8 @@ impl Thread {
         self.op as usize
     }
 
-    /// Periods for which the thread can go on as it did in the last one, which began at `cycle` with `before`; none if it
-    /// is not where it was then. A thread that did nothing does so for ever.
+    /// Periods for which the thread can go on as it did in the last one, which began at `cycle` with `before`; none if
+    /// it is not where it was then. A thread that did nothing does so for ever.
     pub fn periods(&self, before: &Self, cycle: u32, period: u32) -> Option<u32> {
         let place = |t: &Self| (t.op, t.step, t.started, t.element - t.chunk_start);
         let pause = |t: &Self, now: u32| t.earliest.saturating_sub(now);

@@ -41,8 +41,8 @@ impl Wavelet {
     }
 }
 
-/// What happened at a queue between two routers in the last period: a bit for each cycle, by the cycle modulo the period.
-/// `steady` says what for.
+/// What happened at a queue between two routers in the last period: a bit for each cycle, by the cycle modulo the
+/// period. `steady` says what for.
 #[derive(Clone, Copy, Default)]
 pub struct Ring {
     pub push: u16,

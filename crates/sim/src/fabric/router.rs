@@ -10,8 +10,8 @@ use super::{
 };
 
 impl Machine<'_> {
-    /// Moves at most one wavelet over each outgoing link; who comes first turns round. `still` are the ports beyond which
-    /// nobody is visited now: there the steady state acts ([`super::steady`]).
+    /// Moves at most one wavelet over each outgoing link; who comes first turns round. `still` are the ports beyond
+    /// which nobody is visited now: there the steady state acts ([`super::steady`]).
     #[inline]
     pub(super) fn visit_router(&mut self, pe: u32, still: u8, wakes: &mut Wakes) -> Result<(), SimError> {
         let arrived = std::mem::take(&mut self.arriving[pe as usize][(self.cycle % SOON) as usize]);
@@ -86,8 +86,8 @@ impl Machine<'_> {
                 self.tables.queues.has_room(outputs[out], cycle)
             };
             if !room {
-                // Whoever takes from that queue calls this row again, if it did not in this cycle already; a neighbor that
-                // sleeps does not.
+                // Whoever takes from that queue calls this row again, if it did not in this cycle already; a neighbor
+                // that sleeps does not.
                 if still == 0 && !self.tables.queues.popped_in(outputs[out], cycle) {
                     self.pending[pe as usize] &= !(1 << (row - self.tables.pe_rows[pe as usize]));
                 }

@@ -1,10 +1,10 @@
 //! Runs of cycles that repeat are skipped, PE by PE.
 //!
-//! A PE and its router are a state machine: their state at the end of a cycle follows from that at its beginning, from the
-//! wavelets that neighbors send in it, and from which of the neighbors' queues had room when it began. *State* means
-//! all that decides what they do: queues with the times of their wavelets counted from now, how full the neighbors'
-//! queues are that they send to, positions, turns, and where in their operation threads are, but not how many elements
-//! they have done.
+//! A PE and its router are a state machine: their state at the end of a cycle follows from that at its beginning, from
+//! the wavelets that neighbors send in it, and from which of the neighbors' queues had room when it began. *State*
+//! means all that decides what they do: queues with the times of their wavelets counted from now, how full the
+//! neighbors' queues are that they send to, positions, turns, and where in their operation threads are, but not how
+//! many elements they have done.
 //!
 //! If a PE's state at cycle t is what it was a *period* before, then it repeats the last period for as long as its
 //! neighbors do the same at their common queues as they did a period before. The PE then *sleeps*: nobody visits it.
@@ -159,7 +159,8 @@ fn forget(bits: &mut u16, last: u32, cycle: u32, period: u32) {
 }
 
 impl Machine<'_> {
-    /// At the beginning of a cycle: wakes a PE, or sends it to sleep. PEs that must be visited too are added to `visits`.
+    /// At the beginning of a cycle: wakes a PE, or sends it to sleep. PEs that must be visited too are added to
+    /// `visits`.
     pub(super) fn look(&mut self, pe: u32, visits: &mut Vec<u32>) -> Result<(), SimError> {
         let period = self.steady.period;
         if period == 0 {

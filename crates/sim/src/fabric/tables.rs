@@ -97,7 +97,8 @@ impl Tables {
         Ok(t)
     }
 
-    /// Adds the queues of one color; `depths` are those of links, of the ramp into the router and of the ramp out of it.
+    /// Adds the queues of one color; `depths` are those of links, of the ramp into the router and of the ramp out of
+    /// it.
     fn row(&mut self, route: &ColorRoute, row: u8, [depth, up, down]: [u32; 3]) -> Row {
         let positions = route.positions();
         let (mut rx, mut tx) = ([0; 4], [0; 4]);

@@ -63,8 +63,8 @@ fn packets_of(bytes: u64, interconnect: &Interconnect) -> u64 {
     bytes.div_ceil(u64::from(interconnect.timing.packet_bytes)).max(1)
 }
 
-/// Bytes and steps of the tables of a plane. They have a queue for each virtual channel and pair of input and output; there
-/// are at most as many packets waiting as were posted.
+/// Bytes and steps of the tables of a plane. They have a queue for each virtual channel and pair of input and output;
+/// there are at most as many packets waiting as were posted.
 fn tables(interconnect: &Interconnect) -> (u128, u128) {
     let Interconnect { plane, routing, .. } = interconnect;
     let vcs = u128::from(routing.virtual_channels().max(1));

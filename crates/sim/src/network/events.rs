@@ -1,9 +1,9 @@
 //! The events of a plane, ordered by (time, order of their making).
 //!
-//! Nearly all happen a fixed time after they are made: heads arrive after a hop, links are free after a full packet. Those of
-//! one delay are made in the order in which they happen, so each delay has a queue of its own, and the next event is the first
-//! of a few. Arrivals have a queue for each latency of links. Other events lie in heaps. The first keys of all queues and heaps
-//! are one small table, so that finding the next event reads nothing else.
+//! Nearly all happen a fixed time after they are made: heads arrive after a hop, links are free after a full packet.
+//! Those of one delay are made in the order in which they happen, so each delay has a queue of its own, and the next
+//! event is the first of a few. Arrivals have a queue for each latency of links. Other events lie in heaps. The first
+//! keys of all queues and heaps are one small table, so that finding the next event reads nothing else.
 
 use std::{
     cmp::Ordering,
@@ -116,7 +116,8 @@ impl Ord for Late {
     }
 }
 
-/// Delays with a lane of their own: full packets and last ones, as links and as credits, and more where links are unlike.
+/// Delays with a lane of their own: full packets and last ones, as links and as credits, and more where links are
+/// unlike.
 const LANES: usize = 6;
 const UNLIKE_LANES: usize = 16;
 /// Latencies of links with a lane of their own for arrivals.

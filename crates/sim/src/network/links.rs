@@ -141,8 +141,8 @@ impl Packets<'_> {
         best
     }
 
-    /// A packet at a node goes over a link at once, or waits for it; whether it went. `from`: the link that brought it; none
-    /// brings those of the node's own interface.
+    /// A packet at a node goes over a link at once, or waits for it; whether it went. `from`: the link that brought it;
+    /// none brings those of the node's own interface.
     #[inline]
     pub(super) fn offer(&mut self, now: u64, hop: Hop, packet: Packet, from: Option<u32>) -> bool {
         let channel = &mut self.channels[hop.link as usize * usize::from(self.vcs) + usize::from(hop.vc)];

@@ -1,37 +1,41 @@
 //! Packets on a network: virtual cut-through with credits, driven by the same task graphs as [`crate::endpoint`].
 //!
-//! Ranks follow the rules of [`crate::endpoint`]; a message holds its sender's CPU for the host overhead, is then posted to
-//! the sender's network interface, and holds the receiver's CPU for the host overhead when its last packet is there whole. What
-//! lies between is here. All times are picoseconds; events are ordered by (time, order of their making).
+//! Ranks follow the rules of [`crate::endpoint`]; a message holds its sender's CPU for the host overhead, is then
+//! posted to the sender's network interface, and holds the receiver's CPU for the host overhead when its last packet is
+//! there whole. What lies between is here. All times are picoseconds; events are ordered by (time, order of their
+//! making).
 //!
 //! * **Planes** are alike and independent, and every message is split evenly over them: one plane is simulated, with
 //!   ceil(bytes / planes) of each message.
-//! * **Packets.** A message is cut into packets of `packet_bytes`, the last one of what remains; a message of 0 bytes is one
-//!   packet without length. A packet is made when it is its turn, not before.
+//! * **Packets.** A message is cut into packets of `packet_bytes`, the last one of what remains; a message of 0 bytes
+//!   is one packet without length. A packet is made when it is its turn, not before.
 //! * **Links.** A packet that starts on a link at t holds it until t + length / bandwidth. Its head can go on at the
 //!   other end at t + output, link and input latency, also while its tail is still coming (Kermani, Kleinrock, "Virtual
 //!   cut-through", 1979). Each link has the bandwidth and the latency of its [`unisono_machine::network::Link::speed`].
-//! * **Faster links.** Where the next link is faster, a packet waits for so much of itself that no gap is left: it joins the
-//!   queue of that link as much later than its head as it holds the link before longer than this one. So a slow link never
-//!   holds a fast one.
-//! * **Credits.** Each input of a node has a buffer of `buffer_bytes` for each virtual channel, in places of one packet. A
-//!   packet starts only when there is a place free for it at the other end. Its place is free again when its tail has left, and
-//!   the other end of the link knows so a link latency later.
-//! * **Choice.** When its head is there, a packet takes of the hops that its routing allows the one whose link has the fewest
-//!   packets before it: those that wait for the link, and those that went over it and have not given their place back. Between
-//!   unlike links the time of so many full packets and one more on the link decides. Packets before a longer way count several times
-//!   ([`unisono_machine::network::Routing::detour`]). Among equals it takes the first.
-//! * **Order.** Packets that wait for a link form a queue for each input and virtual channel that they will be on. When the
-//!   link is free, virtual channels with a packet and a credit take turns, and within one the inputs do. Nothing waits behind
-//!   a packet that waits for another link.
-//! * **Interfaces.** An accelerator works on `send_machines` messages at a time, in the order in which they were posted; each has
-//!   one packet waiting, and makes the next when that one starts. So injection fills every link of the accelerator if it can,
-//!   which is the bandwidth of its ports. Where every link has machines of its own, a message is sent by those of the first link
-//!   that its routing names. Where packets arrive, each is taken in as fast as its link brings it.
-//! * A message is there when the tail of its last packet is; packets may overtake each other. A rank knows so `signal_ns` later.
-//! * **Switches that compute** are ranks of the task graph after the others. They have no host overhead. A message that they receive or send goes
-//!   over a link between the two nodes, on virtual channel 0, and each link has send machines of its own. It is received
-//!   whole, into memory without end, before it is reduced or copied; its results can leave the latency of the switch later.
+//! * **Faster links.** Where the next link is faster, a packet waits for so much of itself that no gap is left: it
+//!   joins the queue of that link as much later than its head as it holds the link before longer than this one. So a
+//!   slow link never holds a fast one.
+//! * **Credits.** Each input of a node has a buffer of `buffer_bytes` for each virtual channel, in places of one
+//!   packet. A packet starts only when there is a place free for it at the other end. Its place is free again when its
+//!   tail has left, and the other end of the link knows so a link latency later.
+//! * **Choice.** When its head is there, a packet takes of the hops that its routing allows the one whose link has the
+//!   fewest packets before it: those that wait for the link, and those that went over it and have not given their place
+//!   back. Between unlike links the time of so many full packets and one more on the link decides. Packets before a
+//!   longer way count several times ([`unisono_machine::network::Routing::detour`]). Among equals it takes the first.
+//! * **Order.** Packets that wait for a link form a queue for each input and virtual channel that they will be on. When
+//!   the link is free, virtual channels with a packet and a credit take turns, and within one the inputs do. Nothing
+//!   waits behind a packet that waits for another link.
+//! * **Interfaces.** An accelerator works on `send_machines` messages at a time, in the order in which they were
+//!   posted; each has one packet waiting, and makes the next when that one starts. So injection fills every link of the
+//!   accelerator if it can, which is the bandwidth of its ports. Where every link has machines of its own, a message is
+//!   sent by those of the first link that its routing names. Where packets arrive, each is taken in as fast as its link
+//!   brings it.
+//! * A message is there when the tail of its last packet is; packets may overtake each other. A rank knows so
+//!   `signal_ns` later.
+//! * **Switches that compute** are ranks of the task graph after the others. They have no host overhead. A message that
+//!   they receive or send goes over a link between the two nodes, on virtual channel 0, and each link has send machines
+//!   of its own. It is received whole, into memory without end, before it is reduced or copied; its results can leave
+//!   the latency of the switch later.
 //!
 //! Parameters of "HammingMesh" (Hoefler et al., 2022): [`unisono_machine::network::Network`].
 
@@ -60,8 +64,8 @@ pub use effort::{TrafficEstimate, effort};
 use crate::endpoint::{self, engine};
 pub use crate::endpoint::{SimError, Stuck, TraceEvent};
 
-/// Rounds up, so that no run is faster than the machine; what is above a whole number by the rounding of its computation is
-/// that number.
+/// Rounds up, so that no run is faster than the machine; what is above a whole number by the rounding of its
+/// computation is that number.
 #[inline]
 fn whole_ps(ps: f64) -> u64 {
     rounded((ps * (1.0 - 4.0 * f64::EPSILON)).ceil())

@@ -10,7 +10,8 @@ use super::Timing;
 pub(super) struct Packet {
     pub message: u32,
     pub to: u32,
-    /// From the lowest: 6 bits the virtual channel it came on, 8 bits the class of its length, 18 bits what its source chose.
+    /// From the lowest: 6 bits the virtual channel it came on, 8 bits the class of its length, 18 bits what its source
+    /// chose.
     rest: u32,
 }
 

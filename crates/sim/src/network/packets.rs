@@ -197,8 +197,8 @@ impl<'a> Packets<'a> {
         }
     }
 
-    /// Reads the tables where the next events of a lane will read them, so that their misses of the cache do not wait for each
-    /// other.
+    /// Reads the tables where the next events of a lane will read them, so that their misses of the cache do not wait
+    /// for each other.
     fn read_ahead(&self, place: Place) {
         let touch = |what| match what {
             Happening::Arrival(link, packet) => self.read_arrival(link, packet),

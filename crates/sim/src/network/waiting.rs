@@ -1,7 +1,7 @@
 //! Packets that wait for links: a queue for each link, virtual channel and input, and the turns of the inputs.
 //!
-//! Packets lie in the queues by value, in chunks that follow each other, so that a long queue is read in order. Queues of a
-//! channel that hold packets form a ring, of which the first is served next.
+//! Packets lie in the queues by value, in chunks that follow each other, so that a long queue is read in order. Queues
+//! of a channel that hold packets form a ring, of which the first is served next.
 
 use super::packet::Packet;
 

@@ -1,5 +1,5 @@
-//! The sweep of the collective engine against a simulation written straight down: events in the order of their times, packets in buffers,
-//! credits that travel.
+//! The sweep of the collective engine against a simulation written straight down: events in the order of their times,
+//! packets in buffers, credits that travel.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

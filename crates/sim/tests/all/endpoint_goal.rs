@@ -26,7 +26,8 @@ fn prices(name: &str) -> Goal {
     }
 }
 
-/// `tests/goal/expected.tsv` holds what LogGOPSim gives: events, the greatest finish and its host, the sum of all hosts.
+/// `tests/goal/expected.tsv` holds what LogGOPSim gives: events, the greatest finish and its host, the sum of all
+/// hosts.
 #[test]
 fn figures_of_loggopsim() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/goal/");

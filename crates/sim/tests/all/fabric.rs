@@ -33,8 +33,8 @@ fn simulate(kind: Kind, grid: Grid, elements: u64, algorithm: &str) -> Run {
     run
 }
 
-/// B wavelets over h hops: the sender's operation 1, its ramp 2, h hops, the ramp 2, the last of B operations: B + h + 5.
-/// Along a chain every PE adds one hop, two ramps and one operation: B + 6 (P - 1).
+/// B wavelets over h hops: the sender's operation 1, its ramp 2, h hops, the ramp 2, the last of B operations: B + h +
+/// 5. Along a chain every PE adds one hop, two ramps and one operation: B + 6 (P - 1).
 #[test]
 fn uncontended_times_are_the_closed_forms() {
     for pes in [2u32, 4, 16, 64, 512] {
@@ -51,9 +51,9 @@ fn uncontended_times_are_the_closed_forms() {
     assert_eq!(simulate(Kind::Reduce, Grid::new(1, 512), 1, "star").cycles, 517);
 }
 
-/// A PE whose subtree has 2^k PEs takes vectors of subtrees of 2^0, 2^1, ..., 2^(k-1) PEs, in this order, and passes the
-/// last one on as it comes. Subtree j is over at T_j, its last element is here 2^j hops and 2 T_R + 1 cycles later, and
-/// the k-1-j vectors after it take B cycles each, or wait: T_k = max over j of T_j + 2^j + 5 + (k-1-j) B, T_0 = B.
+/// A PE whose subtree has 2^k PEs takes vectors of subtrees of 2^0, 2^1, ..., 2^(k-1) PEs, in this order, and passes
+/// the last one on as it comes. Subtree j is over at T_j, its last element is here 2^j hops and 2 T_R + 1 cycles later,
+/// and the k-1-j vectors after it take B cycles each, or wait: T_k = max over j of T_j + 2^j + 5 + (k-1-j) B, T_0 = B.
 /// Level by level that is the larger of the way and the vector, and the way on level 0: it leads to a leaf.
 #[test]
 fn the_time_of_a_tree_is_the_larger_of_way_and_vector_on_each_level() {
@@ -189,10 +189,10 @@ fn lower_messages(schedule: &Schedule, placement: &GridPlacement) -> WaferProgra
     lower(&Verified::of_messages(schedule, Method::Auto, &none).unwrap(), placement, &wse2()).unwrap()
 }
 
-/// A root between two neighbors, whose first element it can use in cycle 6. Without own input, element by element, it ends
-/// with the last of 2 B wavelets that come down its ramp: 6 + 2 B. With its own it does two operations an element, so no
-/// other time. Wavelets of both come in turns; a chunk of C takes every other one at first and so leaves C - 1 cycles
-/// unused, until the queue of the other child is full, which holds depth + T_R = 6.
+/// A root between two neighbors, whose first element it can use in cycle 6. Without own input, element by element, it
+/// ends with the last of 2 B wavelets that come down its ramp: 6 + 2 B. With its own it does two operations an element,
+/// so no other time. Wavelets of both come in turns; a chunk of C takes every other one at first and so leaves C - 1
+/// cycles unused, until the queue of the other child is full, which holds depth + T_R = 6.
 #[test]
 fn a_chunk_is_taken_from_one_child_before_the_next() {
     let time = |own: bool, elements: u32, chunk: u32| {

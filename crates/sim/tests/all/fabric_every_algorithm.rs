@@ -1,5 +1,5 @@
-//! Every algorithm of a wafer, with all candidate parameters and every collective it makes, runs on the fabric and gives
-//! the right result, also where vectors are much longer than the queues.
+//! Every algorithm of a wafer, with all candidate parameters and every collective it makes, runs on the fabric and
+//! gives the right result, also where vectors are much longer than the queues.
 
 use unisono_algorithms::{ALGORITHMS, Case, Means, Params};
 use unisono_collective::{Collective, Dtype, Operator};

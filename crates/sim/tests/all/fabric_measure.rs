@@ -24,8 +24,8 @@ fn measured(program: &WaferProgram, noop_probability: f64, seed: u64, calibratio
     m
 }
 
-/// alpha = 1 is right at once. PE (0, 0) samples when it sends, two ramps and an operation before the trigger is out: it
-/// starts 2 T_R + 1 = 5 cycles before all others.
+/// alpha = 1 is right at once. PE (0, 0) samples when it sends, two ramps and an operation before the trigger is out:
+/// it starts 2 T_R + 1 = 5 cycles before all others.
 #[test]
 fn without_no_ops_the_time_is_the_simulated_one_and_five_cycles() {
     for (kind, grid, algorithm) in [
@@ -54,8 +54,8 @@ fn clocks_cancel_out() {
     assert_eq!(of(0), of(1_000_000));
 }
 
-/// A write takes 1 / (1 - p) cycles, so that alpha comes to 1 - p; and starts lie as close as the paper attained: below 57
-/// cycles in a row of 512 PEs.
+/// A write takes 1 / (1 - p) cycles, so that alpha comes to 1 - p; and starts lie as close as the paper attained: below
+/// 57 cycles in a row of 512 PEs.
 #[test]
 fn alpha_makes_up_for_no_ops() {
     let program = program(Kind::Reduce, Grid::new(1, 512), 1, "auto-gen");

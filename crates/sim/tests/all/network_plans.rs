@@ -78,8 +78,8 @@ fn all(network: &Network) -> Vec<u32> {
     (0..network.topology("test").unwrap().accelerators()).collect()
 }
 
-/// On a ring, on dual rings and on a square in stages nobody waits for anybody, and the model is exact. Elsewhere ranks that
-/// are done early go on before the others, which rounds do not know.
+/// On a ring, on dual rings and on a square in stages nobody waits for anybody, and the model is exact. Elsewhere ranks
+/// that are done early go on before the others, which rounds do not know.
 #[test]
 fn allreduces_take_what_the_model_says() {
     for (topology, extents) in [

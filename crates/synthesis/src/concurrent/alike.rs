@@ -1,7 +1,7 @@
 //! Arcs and ranks that look alike, so that one price serves many arcs and one source many ranks.
 //!
-//! Nodes get colors by the arcs that leave and enter them, and arcs by the nodes that they join, until nothing changes. Classes
-//! are split further where shortest paths at equal prices load their arcs unequally.
+//! Nodes get colors by the arcs that leave and enter them, and arcs by the nodes that they join, until nothing changes.
+//! Classes are split further where shortest paths at equal prices load their arcs unequally.
 
 use rustc_hash::FxHashMap;
 use unisono_base::{interrupt, narrow};

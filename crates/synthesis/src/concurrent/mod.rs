@@ -1,16 +1,16 @@
 //! The concurrent flow of an all-to-all: prices of links that bound its time.
 //!
-//! Every rank sends one unit to each other rank, along any paths, also over other ranks. Let every arc have a price p. A unit from
-//! s to t pays at least the distance d(s, t) at these prices, and all arcs together take in at most the sum of p x rate in every
-//! unit of time. So the time is at least
+//! Every rank sends one unit to each other rank, along any paths, also over other ranks. Let every arc have a price p.
+//! A unit from s to t pays at least the distance d(s, t) at these prices, and all arcs together take in at most the sum
+//! of p x rate in every unit of time. So the time is at least
 //!
 //!   (sum over pairs of d(s, t)) / (sum over arcs of p x rate).
 //!
-//! This holds for any prices. The largest ratio is the least time of the flow, by the duality of linear programs (maximum
-//! concurrent flow: Shahrokhi and Matula, 1990). Prices are found by cutting planes (Kelley, 1960): at any prices the loads of the
-//! shortest paths limit the sum of distances. Arcs that look alike get one price (refinement of colors; Grohe et al., 2014),
-//! which keeps the programs small. Where too many arcs differ, weights of arcs are multiplied by their loads instead (Plotkin,
-//! Shmoys and Tardos, 1995), and the bound is near.
+//! This holds for any prices. The largest ratio is the least time of the flow, by the duality of linear programs
+//! (maximum concurrent flow: Shahrokhi and Matula, 1990). Prices are found by cutting planes (Kelley, 1960): at any
+//! prices the loads of the shortest paths limit the sum of distances. Arcs that look alike get one price (refinement of
+//! colors; Grohe et al., 2014), which keeps the programs small. Where too many arcs differ, weights of arcs are
+//! multiplied by their loads instead (Plotkin, Shmoys and Tardos, 1995), and the bound is near.
 //!
 //! Prices are whole numbers, and the bound is computed from them without rounding.
 
@@ -151,7 +151,8 @@ const MOST_MULTIPLIED: u32 = 120;
 /// The largest logarithm by which a weight changes in the first round.
 const FIRST_STEP: f64 = 0.5;
 
-/// Improves prices by multiplying the weight of every arc, its price times its rate, by how busy the shortest paths make it.
+/// Improves prices by multiplying the weight of every arc, its price times its rate, by how busy the shortest paths
+/// make it.
 fn multiplied(router: &mut Router, mut best: ConcurrentFlow) -> Option<ConcurrentFlow> {
     let graph = router.graph;
     let arcs = graph.arcs();

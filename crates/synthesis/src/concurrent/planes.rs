@@ -1,8 +1,8 @@
 //! Prices of classes of arcs by cutting planes (Kelley, 1960).
 //!
-//! At any prices the loads L of the shortest paths from a source limit its sum of distances z, whatever the prices p: z is at most
-//! the sum of L x p. The program maximizes the sum of all z, where the rates at their prices sum to 1, over the planes found so far.
-//! Prices are mixed with those of the best bound (Wentges, 1997), which takes fewer rounds.
+//! At any prices the loads L of the shortest paths from a source limit its sum of distances z, whatever the prices p: z
+//! is at most the sum of L x p. The program maximizes the sum of all z, where the rates at their prices sum to 1, over
+//! the planes found so far. Prices are mixed with those of the best bound (Wentges, 1997), which takes fewer rounds.
 
 use microlp::{ComparisonOp, OptimizationDirection, Problem};
 use unisono_base::rounded;

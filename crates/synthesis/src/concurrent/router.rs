@@ -92,8 +92,8 @@ impl<'a> Router<'a> {
         Self { graph, entering: Entering::new(graph), search: Search::new(graph), through }
     }
 
-    /// Sends a unit from a rank to each other one, split evenly over the shortest paths; adds `weight` times the load of each arc.
-    /// Returns the sum of distances; `None` where a rank cannot be reached.
+    /// Sends a unit from a rank to each other one, split evenly over the shortest paths; adds `weight` times the load
+    /// of each arc. Returns the sum of distances; `None` where a rank cannot be reached.
     pub(super) fn route(&mut self, prices: &[u64], from: u32, mut add: impl FnMut(u32, f64)) -> Option<u64> {
         interrupt::check();
         let Self { graph, entering, search, through } = self;

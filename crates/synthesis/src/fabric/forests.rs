@@ -45,7 +45,8 @@ impl Fabric {
         Ok(forest)
     }
 
-    /// Nanoseconds from the begin of a forest to its last message and sum, by its timetable, where a chunk has so many bytes.
+    /// Nanoseconds from the begin of a forest to its last message and sum, by its timetable, where a chunk has so many
+    /// bytes.
     ///
     /// # Errors
     /// As [`Fabric::forest`].
@@ -61,8 +62,8 @@ impl Fabric {
         Ok(times.end * bytes as f64 / self.graph.bytes_per_ns())
     }
 
-    /// The messages of a forest in the order in which they begin, where a chunk has so many bytes; where the trees run up, the order
-    /// is that of the messages backwards.
+    /// The messages of a forest in the order in which they begin, where a chunk has so many bytes; where the trees run
+    /// up, the order is that of the messages backwards.
     ///
     /// # Errors
     /// As [`Fabric::forest`].
@@ -102,7 +103,8 @@ impl Fabric {
         forest.times(graph, self.hop(bytes), by_link.then(hops).as_deref(), self.sending(bytes), (runs, sums))
     }
 
-    /// The sending of messages of so many bytes, where they are longer than packets and machines may be fewer than links.
+    /// The sending of messages of so many bytes, where they are longer than packets and machines may be fewer than
+    /// links.
     fn sending(&self, bytes: u64) -> Option<Sending> {
         let (machines, packet_bytes) = self.machines?;
         let held = 1.0 - packet_bytes as f64 / bytes.max(1) as f64;
@@ -115,8 +117,9 @@ impl Fabric {
         graph.arcs().iter().map(|arc| *self.hops_ns.get(&ends(arc)).unwrap_or(&self.hop_ns)).collect()
     }
 
-    /// The class of blocks for which the latencies of links matter in the choice of trees: the logarithm of their bytes. None
-    /// where links have the same latency, and where blocks are so long that the differences are small beside the time of any forest.
+    /// The class of blocks for which the latencies of links matter in the choice of trees: the logarithm of their
+    /// bytes. None where links have the same latency, and where blocks are so long that the differences are small
+    /// beside the time of any forest.
     fn class(&self, roots: Roots, chunks: u32, bytes: u64) -> Option<u32> {
         const SMALL: f64 = 0.01;
         const LEAST: u64 = 16;
@@ -131,8 +134,8 @@ impl Fabric {
         (latest > SMALL * self.cut(roots).time()).then_some(class)
     }
 
-    /// Of each arc, the time of its latency beyond the least of all, in units of the time of blocks of a class. It is limited to a
-    /// part of the time of any forest, since beyond that all other arcs would seem to be free.
+    /// Of each arc, the time of its latency beyond the least of all, in units of the time of blocks of a class. It is
+    /// limited to a part of the time of any forest, since beyond that all other arcs would seem to be free.
     fn late(&self, roots: Roots, class: u32) -> Result<Vec<f64>, NoForest> {
         const MOST: f64 = 1.0 / 3.0;
         let most = MOST * self.cut(roots).time();
@@ -142,8 +145,8 @@ impl Fabric {
         Ok(all.into_iter().map(|latency| ((latency - least) * unit).min(most)).collect())
     }
 
-    /// Nanoseconds that the busiest link of a packing takes for blocks of so many bytes: no forest of that depth is found that ends
-    /// earlier.
+    /// Nanoseconds that the busiest link of a packing takes for blocks of so many bytes: no forest of that depth is
+    /// found that ends earlier.
     ///
     /// # Errors
     /// As [`Fabric::forest`].
@@ -176,15 +179,16 @@ impl Fabric {
             Some(grown) if roots == Roots::All || self.spreads() => return Ok(grown),
             grown => grown,
         };
-        // Chunks may share the trees of a packing unequally. Where the trees of one root were grown, either may be better.
+        // Chunks may share the trees of a packing unequally. Where the trees of one root were grown, either may be
+        // better.
         let list = roots.list(self.graph.ranks());
         let (trees, time) = rounding::rounded(self.routed(), &*self.packing(roots, depth)?, &list, chunks);
         let none = || Shared::new(Symmetry::none(self.routed()));
         Ok(grown.filter(|grown| grown.time <= time).unwrap_or_else(|| listed(none(), list, Growth { trees, time })))
     }
 
-    /// Trees of whole chunks of each root, and the time of the busiest arc. Many chunks share trees, as many times as all of these
-    /// fit; others are grown for the chunks that are left.
+    /// Trees of whole chunks of each root, and the time of the busiest arc. Many chunks share trees, as many times as
+    /// all of these fit; others are grown for the chunks that are left.
     fn grown(&self, roots: Roots, depth: Option<u32>, chunks: u32, late: &[f64]) -> Result<Growth, NoForest> {
         let graph = self.packed(roots)?;
         if let Some(spread) = self.spread(roots, depth, chunks) {
@@ -234,8 +238,8 @@ impl Fabric {
         self.graph.ranks() > MOST_QUICK
     }
 
-    /// A time of packings that is near enough to the cut: whole chunks of many ranks are further from it anyway, and the last steps
-    /// to it take longest.
+    /// A time of packings that is near enough to the cut: whole chunks of many ranks are further from it anyway, and
+    /// the last steps to it take longest.
     fn enough(&self, roots: Roots) -> f64 {
         let near = match self.graph.ranks() {
             0..=MOST_QUICK => 1.0,

@@ -137,7 +137,8 @@ fn kept<K: std::hash::Hash + Eq + Copy, V: Clone>(of: &Mutex<FxHashMap<K, V>>, k
 }
 
 impl Fabric {
-    /// `dims` are the extents over which ranks are numbered, row-major, where they are known; a link adds `hop_ns` to a message.
+    /// `dims` are the extents over which ranks are numbered, row-major, where they are known; a link adds `hop_ns` to a
+    /// message.
     pub fn new(graph: Graph, dims: &[u32], hop_ns: f64) -> Self {
         let steps = Steps::find(&graph, dims);
         Self {
@@ -223,8 +224,8 @@ impl Fabric {
         &self.computing
     }
 
-    /// Trees that join all ranks over switches, where every node has a role, with a root or rooted in their middle; `None` if some
-    /// rank cannot be reached.
+    /// Trees that join all ranks over switches, where every node has a role, with a root or rooted in their middle;
+    /// `None` if some rank cannot be reached.
     pub fn spanning(&self, roles: &[Role], root: Option<u32>, count: u32) -> Option<Shared<SpanningTrees>> {
         let key = (roles.to_vec(), root, count);
         let lock = || self.spanning.lock().unwrap_or_else(PoisonError::into_inner);
@@ -300,8 +301,8 @@ impl Fabric {
         *self.ladder(roots, least).last().expect("the least depth")
     }
 
-    /// Limits on the depth that are worth a forest in a plan: the least, and larger ones that bring the time nearer to the cut;
-    /// of many ranks only the largest of these.
+    /// Limits on the depth that are worth a forest in a plan: the least, and larger ones that bring the time nearer to
+    /// the cut; of many ranks only the largest of these.
     pub fn depths(&self, roots: Roots, least: u32) -> Vec<u32> {
         let mut depths = self.ladder(roots, least);
         if self.graph.ranks() > MOST_QUICK && depths.len() > 2 {
@@ -310,8 +311,8 @@ impl Fabric {
         depths
     }
 
-    /// The least depth and 1, 3, 7, ... more until the time is near the cut, or was no less than at the depth before; where forests are
-    /// found quickly, 1, 2, 3, 4, 6, ... more.
+    /// The least depth and 1, 3, 7, ... more until the time is near the cut, or was no less than at the depth before;
+    /// where forests are found quickly, 1, 2, 3, 4, 6, ... more.
     fn ladder(&self, roots: Roots, least: u32) -> Vec<u32> {
         const NEAR: f64 = 1.02;
         let mut depths = vec![least];
@@ -352,7 +353,8 @@ mod tests {
         Fabric::new(crate::concurrent::torus(dims), dims, 0.0)
     }
 
-    /// Every chunk of every root reaches every rank, over links, in an order that can run; the busiest arc has the time.
+    /// Every chunk of every root reaches every rank, over links, in an order that can run; the busiest arc has the
+    /// time.
     fn check(fabric: &Fabric, forest: &Forest, chunks: u32) {
         let graph = fabric.graph();
         let ranks = graph.ranks();

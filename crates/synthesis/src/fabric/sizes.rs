@@ -17,23 +17,25 @@ pub(super) const MOST_PACKED: u64 = 1 << 23;
 pub(super) const MOST_DENSE: u32 = 1 << 10;
 /// Ranks for which packings of all roots are exact, and a plan tries all depths.
 pub(super) const MOST_QUICK: u32 = 16;
-/// Unlike ranks times arcs up to which cuts are exact, since they need a flow to each of these ranks; beyond it only the cuts around
-/// single ranks are known.
+/// Unlike ranks times arcs up to which cuts are exact, since they need a flow to each of these ranks; beyond it only
+/// the cuts around single ranks are known.
 const MOST_CUT: u64 = 1 << 16;
-/// Roots times arcs, and roots times pairs of ranks, up to which any plan may consider a forest. One root has more trees.
+/// Roots times arcs, and roots times pairs of ranks, up to which any plan may consider a forest. One root has more
+/// trees.
 const MOST_CHEAP: usize = 28_000;
 const MOST_CHEAP_PAIRS: usize = 1 << 20;
 const MOST_CHEAP_PAIRS_OF_ONE: usize = 1 << 14;
 const MOST_CHEAP_PAIRS_OF_SPREAD: usize = 1 << 16;
 /// Roots times pairs of ranks up to which any plan may consider a forest of one chunk.
 const MOST_AFFORDABLE_PAIRS: usize = 1 << 24;
-/// Ranks beyond which the trees of one root are not grown where ranks are alike, and the most for which they are spread over those of
-/// all ranks.
+/// Ranks beyond which the trees of one root are not grown where ranks are alike, and the most for which they are spread
+/// over those of all ranks.
 const MOST_GROWN_OF_ONE: u32 = 64;
 const MOST_SPREAD: u32 = 512;
 
 impl Fabric {
-    /// A cut that bounds the time of any forest: the best of all cuts among few ranks, else the best of those around one rank.
+    /// A cut that bounds the time of any forest: the best of all cuts among few ranks, else the best of those around
+    /// one rank.
     pub fn cut(&self, roots: Roots) -> Shared<Cut> {
         kept(&self.cuts, roots, || {
             let list = roots.list(self.graph.ranks());
@@ -54,8 +56,9 @@ impl Fabric {
         })
     }
 
-    /// Whether links wait for places in buffers where so many messages of so many bytes are under way: a packet takes a place, however
-    /// short it is, and a buffer full of them holds fewer bytes than the slowest link sends until their places are free.
+    /// Whether links wait for places in buffers where so many messages of so many bytes are under way: a packet takes a
+    /// place, however short it is, and a buffer full of them holds fewer bytes than the slowest link sends until their
+    /// places are free.
     pub fn is_crowded(&self, messages: u64, bytes: u64) -> bool {
         // Measured on boxes on rails: a buffer has to hold the bytes of four ways to the next node and back.
         const WAYS: f64 = 8.0;
@@ -81,7 +84,8 @@ impl Fabric {
         found * graph.arcs().len() <= MOST_CHEAP && found * ranks * ranks <= most
     }
 
-    /// Whether a forest of one chunk of every root can be asked for without much work, where none of several chunks can.
+    /// Whether a forest of one chunk of every root can be asked for without much work, where none of several chunks
+    /// can.
     pub fn is_affordable(&self, roots: Roots) -> bool {
         let Ok(graph) = self.packed(roots) else { return false };
         let pairs = self.representatives(roots).len() * (graph.ranks() as usize).pow(2);

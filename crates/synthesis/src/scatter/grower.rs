@@ -52,9 +52,11 @@ pub(super) struct Grower<'a> {
     least: f64,
     target: f64,
     chunks: u32,
-    /// Where all ranks are alike, the nodes in the order of their distance from rank 0. Elsewhere loads decide the order.
+    /// Where all ranks are alike, the nodes in the order of their distance from rank 0. Elsewhere loads decide the
+    /// order.
     order: Option<Vec<u32>>,
-    /// Of nodes at each distance, how many each step reaches: all shortest paths to a node take the same steps, in unlike orders.
+    /// Of nodes at each distance, how many each step reaches: all shortest paths to a node take the same steps, in
+    /// unlike orders.
     reached_over: Vec<Vec<u32>>,
     /// Links from each rank to each node, where messages take the ways with the fewest links.
     links: Option<Vec<u16>>,
@@ -119,8 +121,8 @@ impl<'a> Grower<'a> {
 
     pub(super) fn scatter(mut self, chunks: u32) -> Result<Scatter, NoForest> {
         self.chunks = chunks;
-        // Costs of at least the price keep blocks from ways that load more links than need be. Where many links have no price, loads
-        // alone find more.
+        // Costs of at least the price keep blocks from ways that load more links than need be. Where many links have no
+        // price, loads alone find more.
         let mut best = self.rounds(1.0, AIM)?;
         let work = best.1.len() * self.graph.nodes() as usize;
         if best.0 > NEAR * self.least * f64::from(chunks) && work <= MOST_TWICE {

@@ -1,10 +1,11 @@
 //! Trees along which all ranks scatter their blocks at once, so that the busiest link ends early: an all-to-all.
 //!
-//! The flow of one source is a mixture of flows along trees, because those are the vertices of its polyhedron; so whole chunks that
-//! each travel along one tree come as near to the least time as chunks are small. A message from a rank carries the blocks of all
-//! ranks at and below the next one. A tree grows rank by rank, in the order of distances at the prices of the concurrent flow
-//! ([`crate::concurrent`]): every rank is joined where the sum of the links' costs is least. A link costs its price, times a
-//! power of e that grows with its load. The trees of all ranks are grown again in turn, with steeper costs each time.
+//! The flow of one source is a mixture of flows along trees, because those are the vertices of its polyhedron; so whole
+//! chunks that each travel along one tree come as near to the least time as chunks are small. A message from a rank
+//! carries the blocks of all ranks at and below the next one. A tree grows rank by rank, in the order of distances at
+//! the prices of the concurrent flow ([`crate::concurrent`]): every rank is joined where the sum of the links' costs is
+//! least. A link costs its price, times a power of e that grows with its load. The trees of all ranks are grown again
+//! in turn, with steeper costs each time.
 
 mod grower;
 
@@ -34,8 +35,8 @@ pub struct Passed {
     pub blocks: u32,
 }
 
-/// A tree of messages from a root to all ranks. The ranks below the receiver of hop k are those of the next hops, `blocks` in all with
-/// the receiver.
+/// A tree of messages from a root to all ranks. The ranks below the receiver of hop k are those of the next hops,
+/// `blocks` in all with the receiver.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ScatterTree {
     pub root: u32,
@@ -103,8 +104,8 @@ impl Scatter {
         }
     }
 
-    /// When all messages are there if a chunk is one unit, a link adds `hop` to its messages, and messages have at most `batch`
-    /// blocks. Also returns their number.
+    /// When all messages are there if a chunk is one unit, a link adds `hop` to its messages, and messages have at most
+    /// `batch` blocks. Also returns their number.
     pub fn end(&self, graph: &Graph, batch: u32, hop: f64) -> (f64, u64) {
         let (jobs, rates) = self.jobs(graph, batch);
         let count = jobs.count() as u64;
@@ -149,8 +150,8 @@ impl Scatter {
         }
     }
 
-    /// The messages in the order of roots, chunks and hops, and the rates of their links; of alike roots those of rank 0. A message waits
-    /// for the one that brought the same blocks to its sender.
+    /// The messages in the order of roots, chunks and hops, and the rates of their links; of alike roots those of rank
+    /// 0. A message waits for the one that brought the same blocks to its sender.
     fn jobs(&self, graph: &Graph, batch: u32) -> (Jobs, Vec<f64>) {
         let mut jobs = Jobs::default();
         let (rates, steps) = match &self.trees {
@@ -186,7 +187,8 @@ impl Scatter {
     }
 }
 
-/// The messages of a hop with so many blocks, as first hop and number: the list of all blocks is cut after every `batch` of them.
+/// The messages of a hop with so many blocks, as first hop and number: the list of all blocks is cut after every
+/// `batch` of them.
 fn batches(hop: u32, blocks: u32, batch: u32) -> impl Iterator<Item = (u32, u32)> {
     let end = hop + blocks;
     (hop / batch..=(end - 1) / batch).map(move |place| {

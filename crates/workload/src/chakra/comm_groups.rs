@@ -18,7 +18,8 @@ pub fn is_json(file: &SourceFile) -> bool {
     file.0.ends_with(".json") && !super::json::is_it(&file.1)
 }
 
-/// Reads the file of groups among files that are not traces. JSON of another form, such as a system file, is passed over.
+/// Reads the file of groups among files that are not traces. JSON of another form, such as a system file, is passed
+/// over.
 ///
 /// # Errors
 /// Damaged JSON, two files of groups, ranks that do not exist or occur twice.

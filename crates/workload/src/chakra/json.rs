@@ -1,7 +1,7 @@
 //! The JSON form of a trace: `{"workload_graph": [node, ...]}`, as the feeder of Chakra reads it.
 //!
-//! A node has `Id`, `Name`, `NodeType`, `data_deps` and `runtime` in microseconds; its other keys are the attributes of the other
-//! form. Source: `src/feeder/json_node.cpp` (github.com/mlcommons/chakra).
+//! A node has `Id`, `Name`, `NodeType`, `data_deps` and `runtime` in microseconds; its other keys are the attributes of
+//! the other form. Source: `src/feeder/json_node.cpp` (github.com/mlcommons/chakra).
 
 use serde::Deserialize;
 use serde_json::Map;

@@ -1,9 +1,9 @@
 //! The traces of all ranks as one program.
 //!
-//! A process group has the ranks that a file of groups lists, or else those whose traces name it; a collective without a group is among all ranks. If all ranks execute
-//! the same nodes, they are one class, and the groups that they name at one node communicate at the same time. Otherwise each
-//! rank is a class. Traces with messages between pairs are task graphs, whose nodes begin in the order in which they become
-//! ready; all others work in program order.
+//! A process group has the ranks that a file of groups lists, or else those whose traces name it; a collective without
+//! a group is among all ranks. If all ranks execute the same nodes, they are one class, and the groups that they name
+//! at one node communicate at the same time. Otherwise each rank is a class. Traces with messages between pairs are
+//! task graphs, whose nodes begin in the order in which they become ready; all others work in program order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,8 +42,8 @@ pub fn is_it(bytes: &[u8]) -> bool {
 /// Reads the traces of all ranks. With `strict`, a node of an unknown kind is an error.
 ///
 /// # Errors
-/// A name without a rank, a rank twice or missing, a damaged file, dependencies without an order, messages that are sent
-/// and not received, groups that do not fit together.
+/// A name without a rank, a rank twice or missing, a damaged file, dependencies without an order, messages that are
+/// sent and not received, groups that do not fit together.
 pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadError> {
     let mut by_rank: BTreeMap<u32, &SourceFile> = BTreeMap::new();
     for file in files.iter().filter(|file| !comm_groups::is_json(file)) {

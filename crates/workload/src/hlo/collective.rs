@@ -1,6 +1,7 @@
 //! Collective instructions of HLO: kind, bytes and groups.
 //!
-//! How the numbers of `replica_groups` stand for devices (source: "Operation Semantics" of XLA, and `collective_ops_utils.h`):
+//! How the numbers of `replica_groups` stand for devices (source: "Operation Semantics" of XLA, and
+//! `collective_ops_utils.h`):
 //!
 //! | `channel_id` | `use_global_device_ids` | numbers | who takes part |
 //! |---|---|---|---|

@@ -1,9 +1,10 @@
 //! Arithmetic operations and memory traffic of HLO instructions.
 //!
-//! * A dot of R results over K products each takes 2 R K operations, and so does a convolution, whose K is the number of
-//!   weights of one output feature (taps on padding are counted). Other operations count none: their time is their traffic.
-//! * An instruction reads its operands and writes its result. A fusion reads and writes only at its border, and reads of an
-//!   operand that is only sliced no more than the slices. An update in place moves the update twice.
+//! * A dot of R results over K products each takes 2 R K operations, and so does a convolution, whose K is the number
+//!   of weights of one output feature (taps on padding are counted). Other operations count none: their time is their
+//!   traffic.
+//! * An instruction reads its operands and writes its result. A fusion reads and writes only at its border, and reads
+//!   of an operand that is only sliced no more than the slices. An update in place moves the update twice.
 //!
 //! Source: the rules of `hlo_cost_analysis.cc` of XLA (github.com/openxla/xla), for these operations.
 
@@ -91,7 +92,8 @@ fn first_of_tuple(i: &Instruction) -> f64 {
     }
 }
 
-/// Of each instruction of a fusion: the bytes that slices and updates read of it; `None` where another operation reads it.
+/// Of each instruction of a fusion: the bytes that slices and updates read of it; `None` where another operation reads
+/// it.
 pub fn sliced(fused: &Computation) -> Vec<Option<u64>> {
     let mut read: Vec<Option<u64>> = vec![Some(0); fused.instructions.len()];
     for user in &fused.instructions {

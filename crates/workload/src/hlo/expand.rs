@@ -1,8 +1,8 @@
 //! The nodes that a module executes: loops and calls are expanded.
 //!
-//! A value depends on the last compute and the last communication that it needs; earlier ones are included, because either
-//! queue works in program order. A loop without a known number of iterations is expanded once. Of a conditional, the branch
-//! with the most nodes is taken.
+//! A value depends on the last compute and the last communication that it needs; earlier ones are included, because
+//! either queue works in program order. A loop without a known number of iterations is expanded once. Of a conditional,
+//! the branch with the most nodes is taken.
 
 use std::{collections::BTreeMap, rc::Rc};
 

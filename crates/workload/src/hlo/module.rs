@@ -9,9 +9,9 @@
 //! ENTRY %main (x: f32[8]) -> f32[8] { ... }
 //! ```
 //!
-//! Source: the printer of XLA, `hlo_module.cc` and `hlo_instruction.cc` (github.com/openxla/xla). Names stand with or without
-//! `%`, and operands with or without their shapes. Computations and values are defined before they are used, so there are no
-//! cycles.
+//! Source: the printer of XLA, `hlo_module.cc` and `hlo_instruction.cc` (github.com/openxla/xla). Names stand with or
+//! without `%`, and operands with or without their shapes. Computations and values are defined before they are used, so
+//! there are no cycles.
 
 use rustc_hash::FxHashMap;
 use unisono_base::{excerpt, interrupt::poll, narrow};

@@ -3,8 +3,8 @@
 //! * An all-reduce of B bytes of which each of n ranks reads at most B / n is a reduce-scatter.
 //! * An all-gather of B bytes of which each of n ranks reads at most B / n is an all-to-all with blocks of B / n^2.
 //!
-//! A rank reads a part if every use is a slice whose offset depends on the number of the device. Whether the slices of a group
-//! are disjoint is not known from the text; partitioners slice by the place in the group, and then they are.
+//! A rank reads a part if every use is a slice whose offset depends on the number of the device. Whether the slices of
+//! a group are disjoint is not known from the text; partitioners slice by the place in the group, and then they are.
 
 use unisono_collective::Kind;
 

@@ -1,9 +1,9 @@
 //! Lists of devices as HLO prints them: `{{0,1},{2,3}}`, `[2,2]<=[4]`, `[2,2]<=[2,2]T(1,0)`,
 //! `mesh['a'=2,'b'=2] {'a'}`.
 //!
-//! Source: `replica_group.cc` and `mesh_and_axis.cc` of XLA (github.com/openxla/xla). The second form numbers the devices row
-//! by row, transposes, and cuts the sequence into rows. In the last form, ranks that differ in the listed axes alone form a
-//! group; `'a':(p)s` is the part of size s of an axis, of which parts of product p come before.
+//! Source: `replica_group.cc` and `mesh_and_axis.cc` of XLA (github.com/openxla/xla). The second form numbers the
+//! devices row by row, transposes, and cuts the sequence into rows. In the last form, ranks that differ in the listed
+//! axes alone form a group; `'a':(p)s` is the part of size s of an axis, of which parts of product p come before.
 
 use unisono_base::{excerpt, narrow};
 

@@ -1,7 +1,7 @@
 //! Splitting of HLO text at separators that are outside of brackets and strings.
 
-/// Calls `at` for every byte outside of brackets and strings; a bracket that opens or closes at depth 0 is outside. Stops
-/// where `at` returns true, and returns that position.
+/// Calls `at` for every byte outside of brackets and strings; a bracket that opens or closes at depth 0 is outside.
+/// Stops where `at` returns true, and returns that position.
 fn outside(text: &str, mut at: impl FnMut(usize, u8) -> bool) -> Option<usize> {
     let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
     for (n, byte) in text.bytes().enumerate() {

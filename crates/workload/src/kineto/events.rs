@@ -138,8 +138,8 @@ impl Arguments {
         u32::try_from(found).map_err(|_| format!("'{name}' is {found}; accepted is the number of a rank"))
     }
 
-    /// The ranks of the group: a list, or a list as text, of which the profiler may have cut off the end. `None` if they are not
-    /// there.
+    /// The ranks of the group: a list, or a list as text, of which the profiler may have cut off the end. `None` if
+    /// they are not there.
     pub fn group_ranks(&self) -> Result<Option<Vec<u32>>, String> {
         let wrong = || format!("'Process Group Ranks' is {}; accepted is a list of all ranks", shown(&self.ranks));
         let list = |list: &[Value]| list.iter().map(rank_of).collect::<Option<Vec<u32>>>().ok_or_else(wrong);
@@ -170,8 +170,8 @@ impl Arguments {
 /// Groups of more ranks are not continued.
 const MOST_CONTINUED: u64 = 1 << 22;
 
-/// The `size` ranks of a list that ends with `...`, or with `...` and the last rank: the first ones show their distance. `None`
-/// if they are not at equal distances.
+/// The `size` ranks of a list that ends with `...`, or with `...` and the last rank: the first ones show their
+/// distance. `None` if they are not at equal distances.
 fn continued(text: &str, size: u64) -> Option<Vec<u32>> {
     let parts: Vec<&str> = text.trim().strip_prefix('[')?.strip_suffix(']')?.split(',').map(str::trim).collect();
     let cut = parts.iter().position(|&part| part == "...")?;

@@ -1,5 +1,5 @@
-//! The traces of ranks as one program. The trace of one rank of several stands for all, if its groups say who the groups of the
-//! others are.
+//! The traces of ranks as one program. The trace of one rank of several stands for all, if its groups say who the
+//! groups of the others are.
 
 use std::collections::BTreeMap;
 
@@ -25,8 +25,8 @@ pub fn is_it(bytes: &[u8]) -> bool {
 /// Reads the traces of all ranks, or of one. With `strict`, an unknown collective is an error.
 ///
 /// # Errors
-/// A damaged file, a rank twice or missing, ranks that list a group differently, groups that do not say who is in the groups of
-/// the ranks whose traces are missing.
+/// A damaged file, a rank twice or missing, ranks that list a group differently, groups that do not say who is in the
+/// groups of the ranks whose traces are missing.
 pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadError> {
     let mut traces: BTreeMap<u32, (&str, RankTrace)> = BTreeMap::new();
     for (origin, bytes) in files {
@@ -122,7 +122,8 @@ impl<'a> Program<'a> {
             groups: self.groups.into_rows(),
             receivers: Vec::new(),
             classes,
-            // NCCL sends messages of different pairs on streams of their own. Compute is one after the other by its edges.
+            // NCCL sends messages of different pairs on streams of their own. Compute is one after the other by its
+            // edges.
             queues: if has_messages { Queues::AsReady } else { Queues::InOrder },
             choices: Vec::new(),
             findings: Vec::new(),
@@ -183,8 +184,8 @@ fn listed(ranks: &[u32]) -> String {
     excerpt(&format!("ranks {ranks:?}"))
 }
 
-/// All groups of a grid of ranks along the dimension of one group: ranks with equal distances, aligned to the product of size
-/// and distance. `None` if a group is not of that form.
+/// All groups of a grid of ranks along the dimension of one group: ranks with equal distances, aligned to the product
+/// of size and distance. `None` if a group is not of that form.
 fn alike(group: &[u32], ranks: u32) -> Option<Vec<Vec<u32>>> {
     let size = u32::try_from(group.len()).ok()?;
     let (&first, distance) = (group.first()?, group.get(1).map_or(Some(1), |second| second.checked_sub(group[0]))?);

@@ -1,14 +1,15 @@
 //! Elimination for long vectors: a reduce-scatter in which groups of ranks meet, and an allgather the same way back.
 //!
-//! A group of 2^k ranks holds the sum of all its ranks once: each holds a piece of n / 2^k. Two groups meet: ranks of the same
-//! piece exchange halves of it, and each keeps the sum of one. Three groups become two (3-2), as x, y and z of the same piece:
-//! x and y exchange halves; then x sends its sum of the lower half on to z and is out, and z its upper half to y. On the way back
-//! z hands the lower half to x and y the upper half to z, then x and y exchange.
+//! A group of 2^k ranks holds the sum of all its ranks once: each holds a piece of n / 2^k. Two groups meet: ranks of
+//! the same piece exchange halves of it, and each keeps the sum of one. Three groups become two (3-2), as x, y and z of
+//! the same piece: x and y exchange halves; then x sends its sum of the lower half on to z and is out, and z its upper
+//! half to y. On the way back z hands the lower half to x and y the upper half to z, then x and y exchange.
 //!
-//! Where the number of groups is odd, the last three become two. These take a round more; the group that they make is z of
-//! the next three, where it may come a round later. So the rounds are those of halving, with one of the first odd level twice:
-//! T = 2 (floor(log2 P) + 1) alpha + (2 (1 - 2^-m) + 2^-k) n beta + .. for m = floor(log2 P) and P = odd 2^k. A fold takes 2 n beta
-//! more than a power of two, this 2^-k n beta.
+//! Where the number of groups is odd, the last three become two. These take a round more; the group that they make is z
+//! of the next three, where it may come a round later. So the rounds are those of halving, with one of the first odd
+//! level twice:
+//! T = 2 (floor(log2 P) + 1) alpha + (2 (1 - 2^-m) + 2^-k) n beta + .. for m = floor(log2 P) and P = odd 2^k. A fold
+//! takes 2 n beta more than a power of two, this 2^-k n beta.
 
 use unisono_base::NodeId;
 use unisono_collective::Collective;

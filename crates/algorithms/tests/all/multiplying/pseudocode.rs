@@ -1,5 +1,5 @@
-//! Algorithms 2 to 6 of the paper, line by line with its errors corrected, run by every process. This shares nothing with
-//! the library: the schedule is a list of stages as they are read, and the roles follow the paper's variables.
+//! Algorithms 2 to 6 of the paper, line by line with its errors corrected, run by every process. This shares nothing
+//! with the library: the schedule is a list of stages as they are read, and the roles follow the paper's variables.
 
 use super::{built, case, streams};
 use unisono_algorithms::multiplying::{count, list};

@@ -1,8 +1,8 @@
 //! Bytes through one interface: what some rank must send, or receive, at the price of a byte.
 //!
-//! An allreduce needs P-1 transfers to combine each byte and P-1 to give it to all, so of 2(P-1) n bytes some rank sends
-//! 2(P-1)/P n. Sources: Chan, Heimlich, Purkayastha, van de Geijn, "Collective communication: theory, practice, and
-//! experience", 2007, section 2; Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms", 2009, Theorem 1.
+//! An allreduce needs P-1 transfers to combine each byte and P-1 to give it to all, so of 2(P-1) n bytes some rank
+//! sends 2(P-1)/P n. Sources: Chan, Heimlich, Purkayastha, van de Geijn, "Collective communication: theory, practice,
+//! and experience", 2007, section 2; Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms", 2009, Theorem 1.
 
 use unisono_collective::{Collective, Kind};
 

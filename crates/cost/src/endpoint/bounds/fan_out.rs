@@ -1,8 +1,8 @@
 //! The fewest rounds: one rank's share must come to all others, and each rank that has it can pass it on.
 //!
-//! With N(t) ranks informed at time t, each sends one message after the other; T is the first t with N(t) >= P. The share
-//! passes at least one reduction on its way where there is one. Where one rank needs all shares, as in a reduce, the same
-//! holds backwards, with messages as far apart as a receiver takes them.
+//! With N(t) ranks informed at time t, each sends one message after the other; T is the first t with N(t) >= P. The
+//! share passes at least one reduction on its way where there is one. Where one rank needs all shares, as in a reduce,
+//! the same holds backwards, with messages as far apart as a receiver takes them.
 //! Sources: Bar-Noy, Kipnis, "Designing broadcasting algorithms in the postal model", 1992; Karp, Sahay, Santos,
 //! Schauser, "Optimal broadcast and summation in the LogP model", 1993.
 

@@ -1,7 +1,7 @@
 //! Bisection: half of an alltoall's blocks cross any cut into halves, in each direction.
 //!
-//! (P/2)^2 blocks over the share of the injection of P/2 accelerators that the smallest cut carries. Source: "HammingMesh",
-//! section 3.1 (relative bisection bandwidth).
+//! (P/2)^2 blocks over the share of the injection of P/2 accelerators that the smallest cut carries. Source:
+//! "HammingMesh", section 3.1 (relative bisection bandwidth).
 
 use unisono_collective::Kind;
 

@@ -1,9 +1,10 @@
 //! Cut: every block on one side of a cut goes over its links at least once.
 //!
-//! An allgather of blocks of n bytes takes (blocks inside) n / (rate of the links that leave), for the cut where this is
-//! largest; a reduce-scatter the same, turned round. A broadcast or a reduce of S bytes takes S over the smallest cut between the
-//! root and another rank. Of an allreduce S bytes cross any cut between two ranks, in each direction. The ratio is exact
-//! where ranks are few ([`unisono_synthesis::cut`]). Source: Edmonds, 1973; ForestColl, Zhao et al., arXiv 2402.06787.
+//! An allgather of blocks of n bytes takes (blocks inside) n / (rate of the links that leave), for the cut where this
+//! is largest; a reduce-scatter the same, turned round. A broadcast or a reduce of S bytes takes S over the smallest
+//! cut between the root and another rank. Of an allreduce S bytes cross any cut between two ranks, in each direction.
+//! The ratio is exact where ranks are few ([`unisono_synthesis::cut`]). Source: Edmonds, 1973; ForestColl, Zhao et al.,
+//! arXiv 2402.06787.
 
 use unisono_collective::{Collective, Kind};
 use unisono_synthesis::Roots;

@@ -1,10 +1,11 @@
-//! Latency: what a rank has must come to the rank that is farthest from it over at least as many links as the shortest way has,
-//! each of one link's output, link and input latency. Where links have unlike latencies, the shortest way is that of the least latency.
-//! Of a collective with a root that is the root, or the other way; in all others any rank has something for all others, in a scan for
-//! those after it, and the largest distance counts.
+//! Latency: what a rank has must come to the rank that is farthest from it over at least as many links as the shortest
+//! way has, each of one link's output, link and input latency. Where links have unlike latencies, the shortest way is
+//! that of the least latency. Of a collective with a root that is the root, or the other way; in all others any rank
+//! has something for all others, in a scan for those after it, and the largest distance counts.
 //!
-//! All ranks are searched from where there are few. Among many the search goes on from the rank that was farthest from the one before,
-//! so that the distance is at least that of rank 0; where all accelerators see the same network, the first search finds the largest.
+//! All ranks are searched from where there are few. Among many the search goes on from the rank that was farthest from
+//! the one before, so that the distance is at least that of rank 0; where all accelerators see the same network, the
+//! first search finds the largest.
 //!
 //! Source: the diameter bound of "HammingMesh", section 3, for the ranks in use.
 

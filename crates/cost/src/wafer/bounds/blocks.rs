@@ -1,7 +1,9 @@
-//! Collectives of blocks on P PEs: the wavelets that enter or leave each ramp, and those that cross the middle of the grid.
+//! Collectives of blocks on P PEs: the wavelets that enter or leave each ramp, and those that cross the middle of the
+//! grid.
 //!
-//! * Of an allgather or alltoall each PE receives (P-1) B wavelets, and of an alltoall or reduce-scatter it sends as many: an element
-//!   for another PE is in a wavelet of its own. One a cycle passes a ramp: (P-1) B + 1 + 2 T_R + 1 with the shortest way.
+//! * Of an allgather or alltoall each PE receives (P-1) B wavelets, and of an alltoall or reduce-scatter it sends as
+//!   many: an element for another PE is in a wavelet of its own. One a cycle passes a ramp: (P-1) B + 1 + 2 T_R + 1
+//!   with the shortest way.
 //! * The blocks of an alltoall from one half of the columns to the other cross as many links as there are rows:
 //!   M floor(N/2) ceil(N/2) B cycles, and the same for rows.
 //! * The last PE of a scan needs the vector of the first one: B + M+N-2 + 2 T_R + 1.

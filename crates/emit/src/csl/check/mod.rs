@@ -2,8 +2,8 @@
 //!
 //! 1. One rectangle; every PE in it has one program; at most one route a PE and color (`rectangle`, `tile`, `config`).
 //! 2. Colors are those a program may route, and different names are different colors (`color`).
-//! 3. What a router sends in its first position, its neighbor accepts in some position, and the other way round; nothing
-//!    leaves the rectangle, turns around or runs in a circle (`link`, `edge`, `u-turn`, `circle`).
+//! 3. What a router sends in its first position, its neighbor accepts in some position, and the other way round;
+//!    nothing leaves the rectangle, turns around or runs in a circle (`link`, `edge`, `u-turn`, `circle`).
 //! 4. A position accepts one direction; a switch position names one side and one direction; there are three at most,
 //!    without gaps (`position`).
 //! 5. Operands fit their operation in kind and length; queues exist and serve one color; a control wavelet takes the
@@ -11,7 +11,8 @@
 //! 6. Operations that may run together share neither queue nor microthread; whatever is activated is bound, started and
 //!    has an id that no color in use has; who waits is woken (`live`, `task`, `wake`).
 //! 7. A router does not have to advance further than its switch goes (`advance`).
-//! 8. Every program ends by letting the host go on; names the host uses and parameters agree (`end`, `export`, `params`).
+//! 8. Every program ends by letting the host go on; names the host uses and parameters agree (`end`, `export`,
+//!    `params`).
 //! 9. Vectors fit in the memory of a PE (`memory`).
 //! 10. An untimed run with these switches ends, and nothing is left in the fabric (`deadlock`, `left-over`, `lost`).
 

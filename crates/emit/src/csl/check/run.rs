@@ -1,6 +1,6 @@
 //! Check 10: an untimed run. Wavelets move in bursts through queues without bounds; a router forwards what its current
-//! position accepts, a control wavelet by the position it meets and then advances it. Every position accepts one port, so
-//! the outcome does not depend on the order of steps. What is not found here: whether finite queues suffice.
+//! position accepts, a control wavelet by the position it meets and then advances it. Every position accepts one port,
+//! so the outcome does not depend on the order of steps. What is not found here: whether finite queues suffice.
 
 use std::collections::VecDeque;
 

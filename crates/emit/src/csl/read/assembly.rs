@@ -1,5 +1,5 @@
-//! Puts the vector operations of a thread together to operations: parts of one that is longer than a vector operation, the
-//! chunks of one that takes its sources in turns, and control wavelets.
+//! Puts the vector operations of a thread together to operations: parts of one that is longer than a vector operation,
+//! the chunks of one that takes its sources in turns, and control wavelets.
 //!
 //! Loops over chunks are run through, with descriptors that move, so that what is read is what the code does.
 
@@ -224,8 +224,8 @@ impl<'a> Assembly<'a> {
     }
 }
 
-/// Adds `len` elements to an operation: the next part of a long one, or the next chunk of one in turns, which is no longer
-/// than those before it.
+/// Adds `len` elements to an operation: the next part of a long one, or the next chunk of one in turns, which is no
+/// longer than those before it.
 fn join(last: &mut Step, len: u32, from: &[End], to: End, advance: Option<Color>, chunk: u32) -> Result<(), String> {
     let (op, sources, sinks) = last;
     let before = op.len;

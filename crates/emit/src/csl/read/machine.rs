@@ -104,8 +104,8 @@ impl Thread {
         Ok(())
     }
 
-    /// Takes off `step_t = n + 1;`, or the end of a loop: `round_t += 1;`, then `if (round_t < rounds) { step_t = first; }
-    /// else { round_t = 0; step_t = n + 1; }`.
+    /// Takes off `step_t = n + 1;`, or the end of a loop: `round_t += 1;`, then `if (round_t < rounds) { step_t =
+    /// first; } else { round_t = 0; step_t = n + 1; }`.
     fn next<'a>(&self, body: &'a [Stmt], n: u64) -> Result<(EndOf, &'a [Stmt]), String> {
         let t = self.number;
         let (step, round) = (format!("step_{t}"), format!("round_{t}"));

@@ -1,8 +1,9 @@
-//! Operations whose operator is no vector operation: chunk by chunk, each source from the fabric is received into memory,
-//! `@map` combines there, and what leaves is sent from there.
+//! Operations whose operator is no vector operation: chunk by chunk, each source from the fabric is received into
+//! memory, `@map` combines there, and what leaves is sent from there.
 //!
-//! `@map` touches memory only, so it never waits for the fabric while other threads have work. Of each chunk the thread's
-//! `partial_T` holds the result as far as it is, and `arrived_T` what is combined next. All whole chunks are a loop.
+//! `@map` touches memory only, so it never waits for the fabric while other threads have work. Of each chunk the
+//! thread's `partial_T` holds the result as far as it is, and `arrived_T` what is combined next. All whole chunks are a
+//! loop.
 
 use unisono_lower::wafer::End;
 

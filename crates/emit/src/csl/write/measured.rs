@@ -1,9 +1,9 @@
 //! A project that measures as section 8.3 of "Near-Optimal Wafer-Scale Reduce": PEs have no common clock.
 //!
-//! `calibrate` and `measure` begin alike. One wavelet goes by chains along the rows and along the first column to PE (0, 0),
-//! a barrier. PE (0, 0) then floods a trigger, at which each PE samples its clock, does as many writes as the host gave
-//! it, and samples again. `measure` goes on with `compute` and samples at its end. The host chooses the writes such that
-//! all PEs start together, and takes the samples to one clock (`measure.py`).
+//! `calibrate` and `measure` begin alike. One wavelet goes by chains along the rows and along the first column to PE
+//! (0, 0), a barrier. PE (0, 0) then floods a trigger, at which each PE samples its clock, does as many writes as the
+//! host gave it, and samples again. `measure` goes on with `compute` and samples at its end. The host chooses the
+//! writes such that all PEs start together, and takes the samples to one clock (`measure.py`).
 //!
 //! The barrier and the trigger take colors and queues that the collective does not use, and no switches.
 
@@ -15,8 +15,8 @@ use unisono_machine::Grid;
 use super::plan::{Class, Plan};
 use crate::csl::SdkTarget;
 
-/// The colors beside those of the collective, by name; rows alternate between two, the first column between the first of
-/// them and a third.
+/// The colors beside those of the collective, by name; rows alternate between two, the first column between the first
+/// of them and a third.
 pub struct Measuring {
     grid: Grid,
     pub colors: Vec<(&'static str, u8)>,

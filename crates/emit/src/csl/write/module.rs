@@ -1,13 +1,13 @@
-//! A collective as modules that an own program imports: the layout calls `get_params` of `NAME_layout.csl`, and each PE imports
-//! `NAME_pe.csl` with these parameters and the function that is called at the end.
+//! A collective as modules that an own program imports: the layout calls `get_params` of `NAME_layout.csl`, and each PE
+//! imports `NAME_pe.csl` with these parameters and the function that is called at the end.
 //!
-//! A kind of PEs is a file that sets the routes of its router and imports the program of its class. Colors and ids of tasks are
-//! parameters, because they must differ from those of the own program. `compute` sets counters and descriptors back first,
-//! so that a program without switches may call it again: routes do not change, each color at a router has one source, and so
-//! the wavelets of a later run stay behind those of the run before.
+//! A kind of PEs is a file that sets the routes of its router and imports the program of its class. Colors and ids of
+//! tasks are parameters, because they must differ from those of the own program. `compute` sets counters and
+//! descriptors back first, so that a program without switches may call it again: routes do not change, each color at a
+//! router has one source, and so the wavelets of a later run stay behind those of the run before.
 //!
-//! The shape is that of the vendor's public benchmark libraries, which have a `layout.csl` with `get_params`, and a `pe.csl` that
-//! configures colors by `@set_local_color_config` and calls a function it was given.
+//! The shape is that of the vendor's public benchmark libraries, which have a `layout.csl` with `get_params`, and a
+//! `pe.csl` that configures colors by `@set_local_color_config` and calls a function it was given.
 
 use std::fmt::Write;
 
@@ -128,7 +128,8 @@ fn functions(plan: &Plan, imported: &str) -> String {
 fn pe_module(plan: &Plan, name: &str) -> String {
     let mut text = format!(
         "// {}: a PE writes the elements of input_vector(), calls compute(), and reads output_vector()\n\
-         // when `done` is called.\n// {NOT_COMPILED}\n\n{}param kind: u16;\nparam done: fn () void;\n\nfn file() comptime_string {{\n",
+         // when `done` is called.\n// {NOT_COMPILED}\n\n{}param kind: u16;\nparam done: fn () void;\n\nfn file()
+         // comptime_string {{\n",
         described(plan),
         declared(plan)
     );

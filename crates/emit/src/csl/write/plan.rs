@@ -1,5 +1,5 @@
-//! Gathers PEs: a *class* runs one program file, whose colors are parameters; a *kind* is a class with its colors and the
-//! routes of its router. A row of a chain has four kinds (both ends, even and odd), whatever its length.
+//! Gathers PEs: a *class* runs one program file, whose colors are parameters; a *kind* is a class with its colors and
+//! the routes of its router. A row of a chain has four kinds (both ends, even and odd), whatever its length.
 
 use rustc_hash::FxHashMap;
 use unisono_base::{interrupt::poll, narrow};

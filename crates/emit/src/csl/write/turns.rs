@@ -1,9 +1,9 @@
 //! Operations that take several fabric sources in turns of a chunk, as vector operations of two sources.
 //!
-//! Of each chunk the first operation writes memory of its thread, `partial_T`, from the first two sources, each next one adds
-//! a source to it, and the last one sends or stores the sum. All whole chunks are a loop, at whose end the descriptors of
-//! the operation's own vectors move on by a chunk; a shorter last chunk follows. Two sources from the fabric at the start
-//! are taken one after the other, as the fabric simulator takes them.
+//! Of each chunk the first operation writes memory of its thread, `partial_T`, from the first two sources, each next
+//! one adds a source to it, and the last one sends or stores the sum. All whole chunks are a loop, at whose end the
+//! descriptors of the operation's own vectors move on by a chunk; a shorter last chunk follows. Two sources from the
+//! fabric at the start are taken one after the other, as the fabric simulator takes them.
 
 use unisono_lower::wafer::End;
 

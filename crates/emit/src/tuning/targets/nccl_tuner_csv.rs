@@ -10,7 +10,8 @@
 //!
 //! The plugin starts from one channel, which -1 keeps; NCCL chooses the number itself where the plugin says 0. So lines
 //! without a number of channels say 0.
-//! Source: NCCL 2.30, `plugins/tuner/example/plugin.c`, `ncclGetAlgoInfo` in `src/enqueue.cc`, and `src/graph/tuning.cc`.
+//! Source: NCCL 2.30, `plugins/tuner/example/plugin.c`, `ncclGetAlgoInfo` in `src/enqueue.cc`, and
+//! `src/graph/tuning.cc`.
 
 use unisono_collective::{DecisionTable, Kind};
 

@@ -4,13 +4,13 @@
 //! collective,bytesPerRank,algorithm,protocol,channels,nNodes,nLocalRanks[,chunkSize]      first match wins
 //! ```
 //!
-//! `bytesPerRank`, `nNodes` and `nLocalRanks` are a number, an interval such as `[0,4)` or `[8,)`, or `*`. NCCLX compares the
-//! bytes of a call divided by its ranks, rounded down. For an allgather and a reduce-scatter these are the bytes that a row
-//! counts; for the others a rule begins and ends at multiples of the ranks.
+//! `bytesPerRank`, `nNodes` and `nLocalRanks` are a number, an interval such as `[0,4)` or `[8,)`, or `*`. NCCLX
+//! compares the bytes of a call divided by its ranks, rounded down. For an allgather and a reduce-scatter these are the
+//! bytes that a row counts; for the others a rule begins and ends at multiples of the ranks.
 //!
-//! The first release had ten fields, with `numPipeOps` and `regBuff` before `chunkSize`; since July 2026 there are eight. Both read
-//! seven fields alike, so the eighth is written for rows with `chunk-size=` only. A file with one wrong line, such as a line
-//! of names, keeps the communicator from starting.
+//! The first release had ten fields, with `numPipeOps` and `regBuff` before `chunkSize`; since July 2026 there are
+//! eight. Both read seven fields alike, so the eighth is written for rows with `chunk-size=` only. A file with one
+//! wrong line, such as a line of names, keeps the communicator from starting.
 //!
 //! Source: meta-pytorch/torchcomms, `comms/ncclx/meta/tuner` (`ConfigParse.h`, `CsvConfigParse.h`, `Int64Range.cc`,
 //! `MetaTuner.cc`) at commit 59426ba4, and pull requests 2911, 3044 and 3045.

@@ -6,8 +6,9 @@
 //! ```
 //!
 //! A communicator takes the rules of the largest COMM_SIZE up to its own, and a smaller one than all takes the first
-//! rules (5.0.11, seen). So rules of the library's own stand at 0 and behind every rank count of the table. A version line is
-//! needed for the number of requests only, which no algorithm here sets, and releases before 5.0.7 do not know it.
+//! rules (5.0.11, seen). So rules of the library's own stand at 0 and behind every rank count of the table. A version
+//! line is needed for the number of requests only, which no algorithm here sets, and releases before 5.0.7 do not know
+//! it.
 //! Source: `ompi/mca/coll/tuned/coll_tuned_dynamic_file.c`; names and sizes in `openmpi`.
 
 use std::fmt::Write;

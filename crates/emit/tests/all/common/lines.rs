@@ -16,8 +16,8 @@ pub struct Line {
 pub const ROW: Line = Line { pos: Port::East, neg: Port::West };
 pub const COLUMN: Line = Line { pos: Port::South, neg: Port::North };
 
-/// A reduce on a line along a tree in pre-order, `parents[v - 1] < v` being the parent of PE `v`. `out_root` is where the
-/// root keeps the sum; each other PE has scratch memory where it has more than one child. Returns routes and
+/// A reduce on a line along a tree in pre-order, `parents[v - 1] < v` being the parent of PE `v`. `out_root` is where
+/// the root keeps the sum; each other PE has scratch memory where it has more than one child. Returns routes and
 /// operations a PE, with `own` as the PE's own contribution.
 pub fn tree(
     parents: &[usize],

@@ -1,9 +1,10 @@
-//! An interpreter of emitted projects, written from the rules of the language and of the fabric (`docs/csl.md`), with data.
+//! An interpreter of emitted projects, written from the rules of the language and of the fabric (`docs/csl.md`), with
+//! data.
 //!
-//! It shares no code with the emitter and its reader. Each PE runs its tasks and vector operations, an element at a time;
-//! wavelets move through routers with queues of [`DEPTH`], by the positions of switches. Time is not modelled. It stops a
-//! program that breaks a rule: two operations that run together on one queue or microthread, a wavelet that nothing
-//! takes, a PE that does not end.
+//! It shares no code with the emitter and its reader. Each PE runs its tasks and vector operations, an element at a
+//! time; wavelets move through routers with queues of [`DEPTH`], by the positions of switches. Time is not modelled. It
+//! stops a program that breaks a rule: two operations that run together on one queue or microthread, a wavelet that
+//! nothing takes, a PE that does not end.
 
 mod layout;
 mod modules;

@@ -1,5 +1,5 @@
-//! Modules: the statements of imported files, under the names by which the importer reaches them, with the values of their
-//! parameters in place.
+//! Modules: the statements of imported files, under the names by which the importer reaches them, with the values of
+//! their parameters in place.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -260,7 +260,8 @@ fn thread_blocks_share_the_work_of_a_gpu() {
                 let one = Choices { thread_blocks: Some(1), ..choices };
                 let one: Value = serde_json::from_str(&emit_as(&schedule, &one).unwrap()).unwrap();
                 let moves = |plan: &Value| named(plan, "put").count() + named(plan, "ppkt").count();
-                // Where slices are cut differently, they are cut into chunks: else shares of one are not those of the other.
+                // Where slices are cut differently, they are cut into chunks: else shares of one are not those of the
+                // other.
                 cut += u32::from(moves(&plan) > moves(&one) * shares as usize);
                 assert!(named(&one, "put").all(|op| op.get("tbg_info").is_none()), "{what}");
             }

@@ -1,12 +1,12 @@
 //! A second implementation of the format, which shares no code with the crate: it runs the JSON itself with data.
 //!
-//! A thread block begins its operations in order. An operation that moves data leaves one transfer for each grain, which
-//! completes at any later time that the random choice takes, unless the thread block meets first (`nop`, `barrier`).
-//! A put on a port channel completes before a signal on the channel or a flush, if these are of the same thread or after
-//! the thread block met. A relaxed signal is taken as a
-//! strong one. A packet is there once it has been written in the launch of its reader. A GPU starts and ends each launch
-//! at any time that the random choice takes: before it starts and after it ends, its input and output hold what others may
-//! not touch. Scratch memory, packets, signals and semaphores stay as they are from launch to launch.
+//! A thread block begins its operations in order. An operation that moves data leaves one transfer for each grain,
+//! which completes at any later time that the random choice takes, unless the thread block meets first (`nop`,
+//! `barrier`). A put on a port channel completes before a signal on the channel or a flush, if these are of the same
+//! thread or after the thread block met. A relaxed signal is taken as a
+//! strong one. A packet is there once it has been written in the launch of its reader. A GPU starts and ends each
+//! launch at any time that the random choice takes: before it starts and after it ends, its input and output hold what
+//! others may not touch. Scratch memory, packets, signals and semaphores stay as they are from launch to launch.
 
 use std::collections::{BTreeMap, VecDeque};
 

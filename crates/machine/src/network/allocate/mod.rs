@@ -1,8 +1,9 @@
-//! Jobs on boards, around boards that failed: virtual sub-meshes, the greedy algorithm with its heuristics, and how much of a
-//! machine they use over many samples.
+//! Jobs on boards, around boards that failed: virtual sub-meshes, the greedy algorithm with its heuristics, and how
+//! much of a machine they use over many samples.
 //!
 //! It lies beside the topologies because it knows boards and switches only: no collective, no schedule.
-//! Source: "HammingMesh", sections 3.3 and 4.2 (virtual sub-HxMeshes, allocation), and simulate_allocation.py of its artifact.
+//! Source: "HammingMesh", sections 3.3 and 4.2 (virtual sub-HxMeshes, allocation), and simulate_allocation.py of its
+//! artifact.
 
 mod jobs;
 mod place;

@@ -1,17 +1,17 @@
 //! Where a job goes: rows of boards that all have the same free columns.
 //!
-//! For a job of b rows and a columns: go through the rows in order and keep the columns that are free in all rows taken so far; a
-//! row is taken if that leaves at least a; stop at b rows and take the first a columns. Neither rows nor columns need be
-//! neighbors. Source: "HammingMesh", section 4.2; simulate_allocation.py of its artifact.
+//! For a job of b rows and a columns: go through the rows in order and keep the columns that are free in all rows taken
+//! so far; a row is taken if that leaves at least a; stop at b rows and take the first a columns. Neither rows nor
+//! columns need be neighbors. Source: "HammingMesh", section 4.2; simulate_allocation.py of its artifact.
 //!
 //! Heuristics, each with those before it:
-//! * `greedy`: the factors of the job's size that are nearest to a square, at most half of the machine a side where there are
-//!   such; a size without any (a large prime) is rounded up;
+//! * `greedy`: the factors of the job's size that are nearest to a square, at most half of the machine a side where
+//!   there are such; a size without any (a large prime) is rounded up;
 //! * `transpose`: the same turned, if that fails;
 //! * `aspect`: then all other factors up to 1:8;
 //! * `sort`: jobs in the order of falling size;
-//! * `locality`: of the places found from the rows of each leaf on, in all these shapes, the one with least traffic over the
-//!   upper level of the trees.
+//! * `locality`: of the places found from the rows of each leaf on, in all these shapes, the one with least traffic
+//!   over the upper level of the trees.
 
 use std::fmt;
 

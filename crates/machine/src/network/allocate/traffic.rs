@@ -1,8 +1,9 @@
 //! How much of a job's traffic passes the upper level of its trees.
 //!
-//! Boards of one leaf reach each other below it. Of an alltoall, along a line of boards every board sends to every other alike;
-//! of an allreduce, each sends to the next around the line. A job of all 64 boards of a line over leaves of 16 has 48/63 =
-//! 76.19 % and 4/64 = 6.25 %, the constants of the artifact (plot_paper.py) for the large Hx4Mesh and for rings.
+//! Boards of one leaf reach each other below it. Of an alltoall, along a line of boards every board sends to every
+//! other alike; of an allreduce, each sends to the next around the line. A job of all 64 boards of a line over leaves
+//! of 16 has 48/63 = 76.19 % and 4/64 = 6.25 %, the constants of the artifact (plot_paper.py) for the large Hx4Mesh and
+//! for rings.
 
 use serde::Serialize;
 

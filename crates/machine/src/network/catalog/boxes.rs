@@ -1,9 +1,9 @@
 //! Equal boxes of accelerators, joined by shared switches: servers of a cluster.
 //!
-//! `inside` lists the cables of one box as a [`super::graph`] does: nodes below `accelerators` are its accelerators, all others its
-//! own switches and network interfaces. `uplinks` lists cables from a node of every box to a shared switch, `A S`, and `outside`
-//! those between shared switches, which are numbered from 0. Accelerators are numbered box by box, then come the other nodes of
-//! the boxes, box by box, then the shared switches. Routing is that of a graph.
+//! `inside` lists the cables of one box as a [`super::graph`] does: nodes below `accelerators` are its accelerators,
+//! all others its own switches and network interfaces. `uplinks` lists cables from a node of every box to a shared
+//! switch, `A S`, and `outside` those between shared switches, which are numbered from 0. Accelerators are numbered box
+//! by box, then come the other nodes of the boxes, box by box, then the shared switches. Routing is that of a graph.
 
 use serde::Deserialize;
 use unisono_base::limits;

@@ -1,14 +1,15 @@
 //! Dragonfly: groups of routers that are all linked with each other, and groups that are all linked with each other.
 //!
-//! Source: Kim, Dally, Scott, Abts, "Technology-Driven, Highly-Scalable Dragonfly Topology", ISCA 2008: p accelerators and h
-//! global cables a router, a routers a group, g groups. Every two groups have floor(a h / (g-1)) cables, spread over their
-//! routers. The bill is that of "HammingMesh", Table 2: copper inside a group, all a h g / 2 global cables optical, and
-//! routers small enough share a switch of 64 ports, with free links between them.
+//! Source: Kim, Dally, Scott, Abts, "Technology-Driven, Highly-Scalable Dragonfly Topology", ISCA 2008: p accelerators
+//! and h global cables a router, a routers a group, g groups. Every two groups have floor(a h / (g-1)) cables, spread
+//! over their routers. The bill is that of "HammingMesh", Table 2: copper inside a group, all a h g / 2 global cables
+//! optical, and routers small enough share a switch of 64 ports, with free links between them.
 //!
-//! Routing: minimal (local, global, local), Valiant's (by way of a random group), or adaptive: at its first router a packet takes the
-//! one of these two ways before which fewer packets wait, those before Valiant's counted twice, because it is about twice as long (UGAL
-//! with the queues of one router; Singh, "Load-Balanced Routing in Interconnection Networks", 2005). The virtual channel rises with
-//! each group that is entered, so two serve the first, three the second, and six the third.
+//! Routing: minimal (local, global, local), Valiant's (by way of a random group), or adaptive: at its first router a
+//! packet takes the one of these two ways before which fewer packets wait, those before Valiant's counted twice,
+//! because it is about twice as long (UGAL with the queues of one router; Singh, "Load-Balanced Routing in
+//! Interconnection Networks", 2005). The virtual channel rises with each group that is entered, so two serve the first,
+//! three the second, and six the third.
 
 mod routing;
 
@@ -105,8 +106,8 @@ impl Dragonfly {
         })
     }
 
-    /// The links between the two routers that are farthest apart. One group stands for all, as cables depend on how far groups
-    /// follow each other only; more than three links, local, global, local, are never needed.
+    /// The links between the two routers that are farthest apart. One group stands for all, as cables depend on how far
+    /// groups follow each other only; more than three links, local, global, local, are never needed.
     ///
     /// Each router has cables to at most one router of another group, so with several routers a group one link is not
     /// enough. Two are a local one and a global one in either order, or two global ones.
@@ -180,8 +181,8 @@ impl Topology for Dragonfly {
         if self.accelerators() == 1 { 0 } else { self.between_routers() + 2 }
     }
 
-    /// Half of the groups are cut off: g^2/4 pairs of groups for the injection of half of the accelerators. One group alone is
-    /// cut in half itself. Exact where that number is even and the cut inside groups is wider.
+    /// Half of the groups are cut off: g^2/4 pairs of groups for the injection of half of the accelerators. One group
+    /// alone is cut in half itself. Exact where that number is even and the cut inside groups is wider.
     fn bisection_share(&self) -> Option<f64> {
         let (parts, cables) = if self.g > 1 { (self.g, self.global().each) } else { (self.a, 1) };
         let cut = f64::from(parts / 2) * f64::from(parts.div_ceil(2)) * f64::from(cables);

@@ -1,11 +1,12 @@
 //! A fat tree of two or three levels with any taper.
 //!
-//! Source: "HammingMesh", section 5 and Table 2: leaves of `down` accelerators and `up` cables, in the middle of three levels
-//! switches with half of their ports up, on top switches with all ports down. All down-ports of leaves are bought as copper
-//! cables, all cables between switches as optical ones. Every level spreads its cables evenly over the next.
+//! Source: "HammingMesh", section 5 and Table 2: leaves of `down` accelerators and `up` cables, in the middle of three
+//! levels switches with half of their ports up, on top switches with all ports down. All down-ports of leaves are
+//! bought as copper cables, all cables between switches as optical ones. Every level spreads its cables evenly over the
+//! next.
 //!
-//! Routing: up, then down; every cable up from where the end can be reached is a candidate (ECMP, adaptive by credits). Up
-//! before down needs one virtual channel.
+//! Routing: up, then down; every cable up from where the end can be reached is a candidate (ECMP, adaptive by credits).
+//! Up before down needs one virtual channel.
 
 mod routing;
 
@@ -169,8 +170,8 @@ impl Topology for FatTree {
         }
     }
 
-    /// Half of the leaves are cut off: `up` cables each for the injection of `down` accelerators. Exact where leaves are full
-    /// and even in number, and pods likewise.
+    /// Half of the leaves are cut off: `up` cables each for the injection of `down` accelerators. Exact where leaves
+    /// are full and even in number, and pods likewise.
     fn bisection_share(&self) -> Option<f64> {
         Some((f64::from(self.up) / f64::from(self.down)).min(1.0))
     }

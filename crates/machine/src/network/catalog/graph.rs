@@ -1,13 +1,15 @@
 //! Any graph, from a list of cables.
 //!
-//! A cable is a line `A B` and then, in any order, its kind `dac`, `aoc` or `board`, its rate `gbps=NUMBER`, its latency
-//! `ns=NUMBER`, and the number of equal cables `count=NUMBER`; `#` begins a comment. Nodes below `accelerators` are
-//! accelerators, all others switches. A cable without a kind is copper at an accelerator and optical between switches. A cable
-//! without a rate or a latency has the machine's own, `link_gbps` or `link_latency_ns`. Accelerators forward packets.
+//! A cable is a line `A B` and then, in any order, its kind `dac`, `aoc` or `board`, its rate `gbps=NUMBER`, its
+//! latency `ns=NUMBER`, and the number of equal cables `count=NUMBER`; `#` begins a comment. Nodes below `accelerators`
+//! are accelerators, all others switches. A cable without a kind is copper at an accelerator and optical between
+//! switches. A cable without a rate or a latency has the machine's own, `link_gbps` or `link_latency_ns`. Accelerators
+//! forward packets.
 //!
-//! Routing: `shortest` takes all ways of the fewest cables, whatever their speeds; the virtual channel is the number of cables still to go, so it falls with
-//! every hop (Günther, 1981, turned around). `up-down` directs every cable towards the root of a breadth-first tree and goes
-//! up before down, which needs one virtual channel (Autonet: Schroeder et al., 1991); ways may be longer.
+//! Routing: `shortest` takes all ways of the fewest cables, whatever their speeds; the virtual channel is the number of
+//! cables still to go, so it falls with every hop (Günther, 1981, turned around). `up-down` directs every cable towards
+//! the root of a breadth-first tree and goes up before down, which needs one virtual channel (Autonet: Schroeder et
+//! al., 1991); ways may be longer.
 
 mod edges;
 mod routing;

@@ -1,12 +1,13 @@
-//! HammingMesh: boards whose accelerators form a mesh; a switched line joins all board edges of each row and of each column.
+//! HammingMesh: boards whose accelerators form a mesh; a switched line joins all board edges of each row and of each
+//! column.
 //!
-//! Source: "HammingMesh", section 3. An accelerator has four ports a plane (N, E, S, W). Inside a board a port has a trace to
-//! the neighbor, at its edge a cable to the tree of its row (W, E: copper) or column (N, S: optical). A line is one switch while
-//! its ports fit, else a tree of two levels, leaves with 32 ports down and 32 up, or with fewer up where it is tapered. A board of
-//! 1x1 makes it a 2D HyperX.
+//! Source: "HammingMesh", section 3. An accelerator has four ports a plane (N, E, S, W). Inside a board a port has a
+//! trace to the neighbor, at its edge a cable to the tree of its row (W, E: copper) or column (N, S: optical). A line
+//! is one switch while its ports fit, else a tree of two levels, leaves with 32 ports down and 32 up, or with fewer up
+//! where it is tapered. A board of 1x1 makes it a 2D HyperX.
 //!
-//! Rows and columns of the global grid have a line each. Where several lines of one row of boards fit one switch, that switch is
-//! bought once, but the lines stay apart: each is a switch of the plane.
+//! Rows and columns of the global grid have a line each. Where several lines of one row of boards fit one switch, that
+//! switch is bought once, but the lines stay apart: each is a switch of the plane.
 
 mod routing;
 
@@ -92,8 +93,8 @@ impl Dimension {
         if self.boards == 1 { self.board.div_ceil(2) } else { 2 * ((self.board - 1) / 2) + self.across() }
     }
 
-    /// Links over the least cut into halves of one line. Half of the boards: all their ports, or all cables above the leaves of that
-    /// half. Of an odd number one board is cut itself.
+    /// Links over the least cut into halves of one line. Half of the boards: all their ports, or all cables above the
+    /// leaves of that half. Of an odd number one board is cut itself.
     fn cut(self) -> u32 {
         let ports = self.boards + self.boards % 2;
         if self.tree().targets == 0 { ports } else { ports.min(self.up * self.tree().sources.div_ceil(2)) }
@@ -216,8 +217,8 @@ impl Topology for HxMesh {
         self.dims[0].diameter() + self.dims[1].diameter()
     }
 
-    /// All lines of one dimension are cut in halves: "HammingMesh", section 3.1, 1/(2a) for an even number of boards of a x a.
-    /// Exact where the extent of the dimension that is cut is even.
+    /// All lines of one dimension are cut in halves: "HammingMesh", section 3.1, 1/(2a) for an even number of boards of
+    /// a x a. Exact where the extent of the dimension that is cut is even.
     fn bisection_share(&self) -> Option<f64> {
         let share = |d: Dimension| f64::from(d.cut()) / f64::from(2 * d.extent());
         Some(share(self.dims[0]).min(share(self.dims[1])))

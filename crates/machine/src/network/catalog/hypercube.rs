@@ -1,8 +1,8 @@
 //! A hypercube: accelerators whose numbers differ in one bit are linked.
 //!
-//! Source: Dally, Towles, "Principles and Practices of Interconnection Networks", section 5.1 (the 2-ary n-mesh). The lowest
-//! bits may be of one board, whose links are free; all others are optical. Routing: dimension order (e-cube), which needs one
-//! virtual channel.
+//! Source: Dally, Towles, "Principles and Practices of Interconnection Networks", section 5.1 (the 2-ary n-mesh). The
+//! lowest bits may be of one board, whose links are free; all others are optical. Routing: dimension order (e-cube),
+//! which needs one virtual channel.
 
 use serde::Deserialize;
 

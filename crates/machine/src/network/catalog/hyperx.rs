@@ -2,8 +2,8 @@
 //!
 //! Source: Ahn, Binkert, Davis, McLaren, Schreiber, "HyperX: Topology, Routing, and Packaging of Efficient Large-Scale
 //! Networks", SC 2009: L dimensions of S_k switches, K_k cables between two of a line, T accelerators a switch.
-//! Routing: minimal adaptive. Every hop settles one dimension, any that is not; the virtual channel counts those that are,
-//! so it rises on the way. (The 2D HyperX of "HammingMesh", Table 2, is priced as boards of 1x1: family hxmesh.)
+//! Routing: minimal adaptive. Every hop settles one dimension, any that is not; the virtual channel counts those that
+//! are, so it rises on the way. (The 2D HyperX of "HammingMesh", Table 2, is priced as boards of 1x1: family hxmesh.)
 
 use serde::Deserialize;
 use unisono_base::narrow;
@@ -138,7 +138,8 @@ impl Topology for HyperX {
         narrow::<u32>(self.switches.dims.len()) + 2
     }
 
-    /// One dimension is cut in halves: K S^2/4 cables a line for the injection of S T/2 accelerators. Exact where that S is even.
+    /// One dimension is cut in halves: K S^2/4 cables a line for the injection of S T/2 accelerators. Exact where that
+    /// S is even.
     fn bisection_share(&self) -> Option<f64> {
         let share = |(&s, &k): (&u32, &u32)| f64::from(k * s) / (f64::from(2 * self.terminals) * self.terminal_rate());
         self.switches.dims.iter().zip(&self.cables).map(share).reduce(f64::min).map(|least| least.min(1.0))

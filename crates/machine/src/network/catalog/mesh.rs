@@ -1,7 +1,7 @@
 //! A mesh of any number of dimensions: a torus without the links around.
 //!
-//! Source: Dally, Towles, "Principles and Practices of Interconnection Networks", section 5.1. Links on a board are free, all
-//! others optical, as for the torus. Routing: dimension order, which needs one virtual channel.
+//! Source: Dally, Towles, "Principles and Practices of Interconnection Networks", section 5.1. Links on a board are
+//! free, all others optical, as for the torus. Routing: dimension order, which needs one virtual channel.
 
 use unisono_base::narrow;
 

@@ -1,8 +1,8 @@
 //! A torus of any number of dimensions: each accelerator is linked with its two neighbors of every dimension.
 //!
 //! Source: "HammingMesh", sections 2 and 4 (2D torus of 2x2 boards: links on a board are free, all others optical).
-//! Routing: dimension order, the shorter way round, either one halfway. A packet with the wrap of its dimension ahead is on
-//! the first virtual channel, all others on the second (Dally, Seitz, 1987).
+//! Routing: dimension order, the shorter way round, either one halfway. A packet with the wrap of its dimension ahead
+//! is on the first virtual channel, all others on the second (Dally, Seitz, 1987).
 
 use unisono_base::narrow;
 
@@ -50,7 +50,8 @@ impl Topology for Torus {
         self.0.dims.iter().map(|d| d / 2).sum()
     }
 
-    /// Half of the longest dimension d is cut twice: 2 N/d links for the injection of N/2 accelerators. Exact where d is even.
+    /// Half of the longest dimension d is cut twice: 2 N/d links for the injection of N/2 accelerators. Exact where d
+    /// is even.
     fn bisection_share(&self) -> Option<f64> {
         Some(4.0 / (f64::from(self.0.longest()) * f64::from(self.ports())))
     }

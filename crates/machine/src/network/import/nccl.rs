@@ -7,10 +7,11 @@
 //!     <pci ...><nic><net name dev speed/></nic></pci>
 //! ```
 //!
-//! GPUs are accelerators, in the order of their ranks, or devices where ranks repeat. Switches of PCIe and CPUs are switches. All
-//! NVSwitches are one switch, as in NCCL. Switches that lead nowhere are left out. Rates are those of NCCL and RCCL: GB/s of an
-//! NVLink by `sm` (60: 18, 70 and 80: 20, 86: 12, 90: 20.6, 100: 40.1), of an xGMI link by `gcn` (24, MI200 36, MI300 48), of PCIe by
-//! generation and lanes (8 GT/s x 16: 12), between CPUs by model, of a network interface by `speed`. The file has no latencies.
+//! GPUs are accelerators, in the order of their ranks, or devices where ranks repeat. Switches of PCIe and CPUs are
+//! switches. All NVSwitches are one switch, as in NCCL. Switches that lead nowhere are left out. Rates are those of
+//! NCCL and RCCL: GB/s of an NVLink by `sm` (60: 18, 70 and 80: 20, 86: 12, 90: 20.6, 100: 40.1), of an xGMI link by
+//! `gcn` (24, MI200 36, MI300 48), of PCIe by generation and lanes (8 GT/s x 16: 12), between CPUs by model, of a
+//! network interface by `speed`. The file has no latencies.
 //!
 //! The rates between CPUs are those of the branch `dev` of NCCL in 2026, which tells generations of AMD's CPUs apart.
 //!
@@ -192,8 +193,8 @@ impl Reader {
         Ok(self.found.node(Kind::Nic(rate)))
     }
 
-    /// NVLinks and their like, once all GPUs are known. Several entries of one end add up. Links between two GPUs stand at both,
-    /// and count once.
+    /// NVLinks and their like, once all GPUs are known. Several entries of one end add up. Links between two GPUs stand
+    /// at both, and count once.
     fn links(&mut self, linked: &[Linked]) -> Result<(), Refusal> {
         // From either end; the other end is 0 where it states nothing.
         let mut between: BTreeMap<(usize, usize), [f64; 2]> = BTreeMap::new();
@@ -243,7 +244,8 @@ impl Server {
         }
     }
 
-    /// Leaves out switches with one cable or none, again and again, and network interfaces where nothing is behind them.
+    /// Leaves out switches with one cable or none, again and again, and network interfaces where nothing is behind
+    /// them.
     fn without_dead_ends(self, with_nics: bool) -> Self {
         let stays = |kind: &Kind| match kind {
             Kind::Gpu(..) => true,
@@ -400,7 +402,8 @@ fn xgmi(gpu: &Element) -> f64 {
     }
 }
 
-/// GB/s between two CPUs. NCCL takes its rate of a way inside one device where it does not know the vendor of an x86 CPU.
+/// GB/s between two CPUs. NCCL takes its rate of a way inside one device where it does not know the vendor of an x86
+/// CPU.
 fn between_cpus(cpu: &Element) -> f64 {
     let number = |key: &str| cpu.find(key).and_then(|text| text.trim().parse::<u32>().ok()).unwrap_or(0);
     let (family, model) = (number("familyid"), number("modelid"));

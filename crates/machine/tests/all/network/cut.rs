@@ -31,8 +31,8 @@ fn what_has_no_halves_or_too_many_is_not_cut() {
     assert_eq!(bisection_share(&PlaneBuilder::new(18, 0, 0).unwrap().finish().unwrap(), 1), None);
 }
 
-/// Two stars of two accelerators with links of 100, joined by one link of 50 and one of 25. The halves that are the stars are
-/// joined by 75; accelerators of two stars in one half have a cut of 200. The injection of one half is 200.
+/// Two stars of two accelerators with links of 100, joined by one link of 50 and one of 25. The halves that are the
+/// stars are joined by 75; accelerators of two stars in one half have a cut of 200. The injection of one half is 200.
 #[test]
 fn a_cut_adds_up_the_rates_of_its_links() {
     let mut stars = PlaneBuilder::new(4, 2, 0).unwrap();

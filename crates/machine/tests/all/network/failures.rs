@@ -32,7 +32,8 @@ const FAMILIES: [&str; 8] = [
     "name = 'graph'\naccelerators = 5\nedges = [[0, 1], [1, 2], [2, 3], [3, 4], [4, 0], [0, 2]]",
 ];
 
-/// Each link in turn: the plane lacks its cables and nothing else, and packets find their ways without blocking each other.
+/// Each link in turn: the plane lacks its cables and nothing else, and packets find their ways without blocking each
+/// other.
 #[test]
 fn any_link_of_any_family_fails() {
     for family in FAMILIES {

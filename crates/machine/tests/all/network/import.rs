@@ -1,4 +1,5 @@
-//! Networks from files that other programs write. The files are modelled on files that users posted; each names its source.
+//! Networks from files that other programs write. The files are modelled on files that users posted; each names its
+//! source.
 
 use unisono_machine::{
     Machine,
@@ -44,7 +45,8 @@ fn between(network: &Network, topology: &dyn Topology, a: u32, b: u32) -> f64 {
 fn an_a100_box_has_one_nvswitch_and_its_tree_of_pcie() {
     let (network, topology) = nccl(A100);
     let plane = topology.plane().unwrap();
-    // Of five CPUs one has no GPU, but links to all others. A switch of PCIe a GPU, four CPUs with GPUs, the CPU, the NVSwitch.
+    // Of five CPUs one has no GPU, but links to all others. A switch of PCIe a GPU, four CPUs with GPUs, the CPU, the
+    // NVSwitch.
     assert_eq!((plane.accelerators(), plane.switches()), (8, 8 + 5 + 1));
     let nvswitch = plane.nodes() - 1;
     for gpu in 0..8 {

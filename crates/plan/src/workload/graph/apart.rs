@@ -1,8 +1,10 @@
-//! Groups that meet neither on links nor in switches: each makes the collective by a plan of its own, where switches compute.
+//! Groups that meet neither on links nor in switches: each makes the collective by a plan of its own, where switches
+//! compute.
 //!
-//! Schedules of several groups at once are timed by their exchanges in closed form, which forests and schedules in switches do not
-//! state. If no message of one group may travel over a link that a message of another group may travel over, and no switch
-//! reduces for two groups, then each group takes the time of its own plan, and all together that of the slowest.
+//! Schedules of several groups at once are timed by their exchanges in closed form, which forests and schedules in
+//! switches do not state. If no message of one group may travel over a link that a message of another group may travel
+//! over, and no switch reduces for two groups, then each group takes the time of its own plan, and all together that of
+//! the slowest.
 
 use std::sync::Arc;
 
@@ -26,8 +28,9 @@ pub(super) struct Apart {
 }
 
 impl Prices<'_> {
-    /// Plans every group alone; `None` if groups meet, a plan gains nothing over `most_seconds` or cannot be made, there are
-    /// too many ranks, or no switch computes: forests of every group take seconds to plan. `problem` is the collective of a group.
+    /// Plans every group alone; `None` if groups meet, a plan gains nothing over `most_seconds` or cannot be made,
+    /// there are too many ranks, or no switch computes: forests of every group take seconds to plan. `problem` is the
+    /// collective of a group.
     pub(super) fn apart(
         &self,
         groups: &Arc<Groups>,

@@ -1,10 +1,11 @@
 //! The clock of programs: a simulation by events.
 //!
-//! Every class of ranks has one queue of compute and one of communication; without overlap one for both. A node begins when
-//! its queue is free and takes it ([`Queues`]), and the nodes that it names are done. A communication begins on all classes that
-//! take part at the same time. A message between a pair is done when it has left, and what waits for its begin goes on when it is posted. It holds a machine that sends and the ports over which it leaves, and then,
-//! after its latency, the ports over which it arrives, whether its receiver waits for it or not. A queue in program order, and
-//! one queue for everything, send one message at a time.
+//! Every class of ranks has one queue of compute and one of communication; without overlap one for both. A node begins
+//! when its queue is free and takes it ([`Queues`]), and the nodes that it names are done. A communication begins on
+//! all classes that take part at the same time. A message between a pair is done when it has left, and what waits for
+//! its begin goes on when it is posted. It holds a machine that sends and the ports over which it leaves, and then,
+//! after its latency, the ports over which it arrives, whether its receiver waits for it or not. A queue in program
+//! order, and one queue for everything, send one message at a time.
 
 use std::{
     cmp::Reverse,
@@ -33,7 +34,8 @@ enum Event {
     Take(usize),
 }
 
-/// The messages of a pair with one tag: those that arrive, and the receives that wait, with the times at which they were posted.
+/// The messages of a pair with one tag: those that arrive, and the receives that wait, with the times at which they
+/// were posted.
 #[derive(Default)]
 struct Channel {
     arrivals: VecDeque<Interval>,

@@ -1,9 +1,9 @@
 //! A program by flows: every group of every collective is one flow over the links that its messages use.
 //!
-//! A group alone takes what the model says for it, and keeps each link busy for a part of that time. Groups that are under way at
-//! the same time share links max-min fairly: each proceeds at a rate of at most 1, and the busy parts on a link add up to
-//! at most 1. A group begins when its last rank comes to the collective. Unlike in the model, groups of a collective do not wait for each
-//! other, and those of different collectives share links.
+//! A group alone takes what the model says for it, and keeps each link busy for a part of that time. Groups that are
+//! under way at the same time share links max-min fairly: each proceeds at a rate of at most 1, and the busy parts on a
+//! link add up to at most 1. A group begins when its last rank comes to the collective. Unlike in the model, groups of
+//! a collective do not wait for each other, and those of different collectives share links.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -67,8 +67,8 @@ struct Run<'a, S> {
     events: u64,
 }
 
-/// Times a program by flows. `rows` is the number of each node's communication in the prices, by class; `seconds` is the time of a
-/// node that computes.
+/// Times a program by flows. `rows` is the number of each node's communication in the prices, by class; `seconds` is
+/// the time of a node that computes.
 ///
 /// # Errors
 /// A program of messages between pairs, or more groups than a limit admits.

@@ -16,8 +16,8 @@ pub trait Messages {
         0.0
     }
 
-    /// The seconds for which a message holds its sender's host before it leaves, and its receiver's when it has arrived. They are
-    /// parts of the latency.
+    /// The seconds for which a message holds its sender's host before it leaves, and its receiver's when it has
+    /// arrived. They are parts of the latency.
     fn overhead_seconds(&self, _class: usize, _node: usize) -> [f64; 2] {
         [0.0; 2]
     }
@@ -44,8 +44,8 @@ pub struct OnePort;
 
 impl Messages for OnePort {}
 
-/// When each link is free for messages that leave, and for those that arrive. A message on its way holds no link that others
-/// leave over meanwhile.
+/// When each link is free for messages that leave, and for those that arrive. A message on its way holds no link that
+/// others leave over meanwhile.
 #[derive(Debug, Default)]
 pub(super) struct Links {
     leaving: FxHashMap<u32, f64>,
@@ -53,8 +53,8 @@ pub(super) struct Links {
 }
 
 impl Links {
-    /// A message that could leave at `now` does so over its ports, each of which it holds for a part of `held`. Returns when it begins
-    /// to leave.
+    /// A message that could leave at `now` does so over its ports, each of which it holds for a part of `held`. Returns
+    /// when it begins to leave.
     pub fn leave(&mut self, ports: &Ports, now: f64, held: f64) -> f64 {
         let free = |link: &u32| self.leaving.get(link).copied().unwrap_or(0.0);
         let begin = ports.leaving.iter().map(|(link, _)| free(link)).fold(now, f64::max);

@@ -1,8 +1,8 @@
 //! The time of each distinct communication of a program on a machine.
 //!
-//! A collective of one group is planned like any other. If several groups communicate at once on a network, or the group is
-//! large, algorithms are timed by their exchanges in all groups together ([`SharedNetwork`]). The lower bound is that of the
-//! first group alone, which holds for all groups together too.
+//! A collective of one group is planned like any other. If several groups communicate at once on a network, or the
+//! group is large, algorithms are timed by their exchanges in all groups together ([`SharedNetwork`]). The lower bound
+//! is that of the first group alone, which holds for all groups together too.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -199,7 +199,8 @@ impl<'a> Prices<'a> {
         self.graph
     }
 
-    /// Checks that the program makes every kind of collective for which an algorithm is named. All of its nodes have rows.
+    /// Checks that the program makes every kind of collective for which an algorithm is named. All of its nodes have
+    /// rows.
     ///
     /// # Errors
     /// A kind that it does not make.
@@ -407,7 +408,8 @@ impl<'a> Prices<'a> {
         Ok(plan_best(problem, None, &Params::new())?.best().time.seconds)
     }
 
-    /// The seconds for which a shortest message holds the hosts of a pair: their CPUs or, where these take longer, their interfaces.
+    /// The seconds for which a shortest message holds the hosts of a pair: their CPUs or, where these take longer,
+    /// their interfaces.
     fn overhead_seconds(&self, [from, to]: [u32; 2]) -> Result<[f64; 2], PlanError> {
         let Some(of_ranks) = self.machine.get::<Endpoint>() else {
             let network = self.machine.get::<Network>();

@@ -112,7 +112,8 @@ pub(super) struct Timed {
     pub events: Option<u64>,
 }
 
-/// The compute time of each rank of a class. `seconds` is the time of a node that computes, of a class and its number there.
+/// The compute time of each rank of a class. `seconds` is the time of a node that computes, of a class and its number
+/// there.
 pub(super) fn computed_seconds(graph: &WorkloadGraph, class: usize, seconds: impl Fn(usize, usize) -> f64) -> f64 {
     let nodes = graph.classes[class].nodes.iter().enumerate();
     nodes.filter(|(_, node)| node.work.is_compute()).map(|(n, _)| seconds(class, n)).sum()
@@ -140,8 +141,8 @@ impl Step<'_> {
     /// Times the step.
     ///
     /// # Errors
-    /// A collective that no algorithm makes, ranks that wait in a circle, no accelerator for counted operations, a level that
-    /// takes more memory or time than a limit.
+    /// A collective that no algorithm makes, ranks that wait in a circle, no accelerator for counted operations, a
+    /// level that takes more memory or time than a limit.
     pub fn report(self) -> Result<GraphReport, RunError> {
         let Self { mut prices, accelerator, overlap, level } = self;
         let graph = prices.graph();

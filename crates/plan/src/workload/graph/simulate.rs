@@ -18,8 +18,8 @@ use super::{
 };
 use crate::RunError;
 
-/// Simulates every message of a program. `rows` is the number of each node's communication in the prices, by class; `seconds`
-/// is the time of a node that computes.
+/// Simulates every message of a program. `rows` is the number of each node's communication in the prices, by class;
+/// `seconds` is the time of a node that computes.
 ///
 /// # Errors
 /// As [`program_tasks`]; a run that gets stuck.

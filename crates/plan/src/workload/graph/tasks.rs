@@ -1,7 +1,8 @@
 //! A program as one task graph with every message of every collective, for the simulators of messages.
 //!
-//! A rank communicates on its first CPU and computes on a second one, because switches that reduce answer on the first. Each
-//! CPU works in program order, which is the rule of the two queues; without overlap a node waits for the node before it.
+//! A rank communicates on its first CPU and computes on a second one, because switches that reduce answer on the first.
+//! Each CPU works in program order, which is the rule of the two queues; without overlap a node waits for the node
+//! before it.
 
 use std::collections::BTreeSet;
 
@@ -93,8 +94,8 @@ struct Tags {
 /// Makes the task graph of a program. `seconds` is the time of a node that computes.
 ///
 /// # Errors
-/// A schedule that is too large or fails its proof, more messages than a limit admits, classes that make unlike collectives
-/// for the same groups.
+/// A schedule that is too large or fails its proof, more messages than a limit admits, classes that make unlike
+/// collectives for the same groups.
 pub fn program_tasks(
     on: &Scheduled,
     occurrences: &Occurrences,

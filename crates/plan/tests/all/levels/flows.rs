@@ -52,7 +52,8 @@ fn at(level: Level, program: &WorkloadGraph, machine: &Machine) -> GraphReport {
 
 const BYTES: u64 = 1_000_000;
 
-/// Ranks 0 and 1 send 1 MB to ranks 2 and 3 over the link in the middle. Its bytes alone take 20 us of each, so both together 40 us.
+/// Ranks 0 and 1 send 1 MB to ranks 2 and 3 over the link in the middle. Its bytes alone take 20 us of each, so both
+/// together 40 us.
 #[test]
 fn unlike_communications_share_a_link() {
     let send = |receivers| Work::Permute { bytes: BYTES, receivers };

@@ -46,7 +46,8 @@ fn pairs(r: &mut Random) -> WorkloadGraph {
     waiting_pairs(r, 1 << 18, 0)
 }
 
-/// The same with messages of at most so many bytes. Of 4 nodes so many wait for the last node of their rank, mostly a send.
+/// The same with messages of at most so many bytes. Of 4 nodes so many wait for the last node of their rank, mostly a
+/// send.
 fn waiting_pairs(r: &mut Random, most_bytes: u64, waiting: u64) -> WorkloadGraph {
     let ranks = 2 + r.below(7) as u32;
     let mut nodes: Vec<Vec<WorkNode>> = vec![Vec::new(); ranks as usize];
@@ -175,8 +176,8 @@ fn links_send_at_the_same_time() {
     }
 }
 
-/// A host takes 2 us to begin each message and 2 us to end each, which leave and arrive within a nanosecond and 80 ns later. With n
-/// messages through the busiest host that is (n + 1) times 2 us and 81 ns.
+/// A host takes 2 us to begin each message and 2 us to end each, which leave and arrive within a nanosecond and 80 ns
+/// later. With n messages through the busiest host that is (n + 1) times 2 us and 81 ns.
 #[test]
 fn short_messages_wait_for_hosts() {
     let machine = star(6, "host_overhead_ns = 2000\nsend_machines_per = 'link'");
@@ -218,8 +219,8 @@ fn ratios(seeds: u64, overlap: bool, program: impl Fn(&mut Random) -> WorkloadGr
     ratios
 }
 
-/// The model's time of random messages is within 15 % of that of packets for most programs, also where compute waits for long
-/// sends.
+/// The model's time of random messages is within 15 % of that of packets for most programs, also where compute waits
+/// for long sends.
 #[expect(clippy::print_stdout, reason = "the figures of the documentation")]
 #[test]
 fn the_model_of_messages_is_near_packets() {

@@ -36,7 +36,8 @@ fn is_near(ratio: f64) -> bool {
     (ratio - 1.0).abs() <= 0.15
 }
 
-/// The times of a step by the model and by flows are within 15 % of that of packets for at least 90 % of random programs.
+/// The times of a step by the model and by flows are within 15 % of that of packets for at least 90 % of random
+/// programs.
 #[expect(clippy::print_stdout, reason = "the figures of the documentation")]
 #[test]
 fn the_model_and_flows_are_near_packets() {

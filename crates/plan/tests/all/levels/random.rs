@@ -1,5 +1,5 @@
-//! Random programs: a mesh of ranks, collectives of the groups along its axes, of all ranks and of random groups, messages to
-//! neighbors, and compute of which each class has its own.
+//! Random programs: a mesh of ranks, collectives of the groups along its axes, of all ranks and of random groups,
+//! messages to neighbors, and compute of which each class has its own.
 
 use unisono_base::mix;
 use unisono_collective::Kind;

@@ -1,9 +1,10 @@
 //! Programs by packets beside a straight simulation of their definition.
 //!
-//! The straight simulation repeats two steps until nothing changes. It computes when each rank posts its messages from the
-//! times at which messages arrive, by the rules of the program: two queues in program order, a node after the nodes that it
-//! names, the tasks of a collective after the node begins. And it computes when all posted messages arrive, by the rules of
-//! packets written straight down. Hosts and sums take no time on the machines here, so that CPUs never wait.
+//! The straight simulation repeats two steps until nothing changes. It computes when each rank posts its messages from
+//! the times at which messages arrive, by the rules of the program: two queues in program order, a node after the nodes
+//! that it names, the tasks of a collective after the node begins. And it computes when all posted messages arrive, by
+//! the rules of packets written straight down. Hosts and sums take no time on the machines here, so that CPUs never
+//! wait.
 
 use std::collections::BTreeMap;
 
@@ -146,8 +147,8 @@ impl Straight {
         self.task(all, Does::Nothing)
     }
 
-    /// When each task is done, as far as messages have arrived; none of those that wait. With each time goes the number of tasks
-    /// that follow each other at that time, because a rank posts messages of one time in that order.
+    /// When each task is done, as far as messages have arrived; none of those that wait. With each time goes the number
+    /// of tasks that follow each other at that time, because a rank posts messages of one time in that order.
     fn times(&self, arrived: &[Option<u64>]) -> Vec<Option<(u64, u32)>> {
         let mut done: Vec<Option<(u64, u32)>> = vec![None; self.tasks.len()];
         loop {

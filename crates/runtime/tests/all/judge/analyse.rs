@@ -1,7 +1,7 @@
 //! All runs of stored programs at once, by the order of their events.
 //!
-//! Events: a step is done; a receive is posted; a message's data was read; a receive has completed; a send has ended. As
-//! for schedules, no event takes away that another can happen, so what can happen at all is one run's question:
+//! Events: a step is done; a receive is posted; a message's data was read; a receive has completed; a send has ended.
+//! As for schedules, no event takes away that another can happen, so what can happen at all is one run's question:
 //! * programs end in every run if they end where every message is a rendezvous, which waits for most;
 //! * two accesses are ordered in every run if they are where every send may end at once, which waits for least.
 //!

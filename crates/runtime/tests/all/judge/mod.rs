@@ -1,11 +1,11 @@
-//! An independent judge of stored programs: random tiny schedules that `verify` accepts are stored, and the programs are
-//! run by a model of message passing that shares no code with the runtime or with what stores.
+//! An independent judge of stored programs: random tiny schedules that `verify` accepts are stored, and the programs
+//! are run by a model of message passing that shares no code with the runtime or with what stores.
 //!
-//! A stored program is right if every run ends, whatever the message library does (messages that wait for their receiver,
-//! messages that are buffered, each message either), on every count of elements; if nothing is read that was not written,
-//! no place is touched while a message reads or writes it, the messages of a tag have equal lengths at both ends; and if
-//! the outputs hold the expressions of the schedule, operand by operand. The same with inputs in place, on all ranks that
-//! may, or on some.
+//! A stored program is right if every run ends, whatever the message library does (messages that wait for their
+//! receiver, messages that are buffered, each message either), on every count of elements; if nothing is read that was
+//! not written, no place is touched while a message reads or writes it, the messages of a tag have equal lengths at
+//! both ends; and if the outputs hold the expressions of the schedule, operand by operand. The same with inputs in
+//! place, on all ranks that may, or on some.
 //!
 //! `analyse.rs` judges all runs at once; `simulate.rs` runs some at random, and must agree.
 //!

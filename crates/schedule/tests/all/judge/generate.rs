@@ -1,5 +1,5 @@
-//! Builds random tiny schedules towards what a collective requires, in one order that is right, by random lanes, streams,
-//! detours and places, with dependencies where lanes meet.
+//! Builds random tiny schedules towards what a collective requires, in one order that is right, by random lanes,
+//! streams, detours and places, with dependencies where lanes meet.
 
 use unisono_base::StreamId;
 use unisono_collective::{Collective, Dtype, Kind, Operator, Required, Source};

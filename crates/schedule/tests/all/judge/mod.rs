@@ -2,8 +2,8 @@
 //! interleavings and not from `verify`, with which this shares no code.
 //!
 //! # Right
-//! A schedule is right if, in every interleaving of its lanes and at every granularity (elements, whole instructions, any
-//! chunks between):
+//! A schedule is right if, in every interleaving of its lanes and at every granularity (elements, whole instructions,
+//! any chunks between):
 //! 1. no lane waits forever;
 //! 2. nothing is read that was not written, even where the value is of no use;
 //! 3. no two lanes meet at a place, one writing, in an order that is left open;
@@ -11,26 +11,28 @@
 //!    an order that the operator allows. A value that no output needs may be anything.
 //!
 //! # Rules that refuse more by design
-//! * **Form.** A stream has one lane at either end, all its elements are popped at each sink, slices lie in their buffers,
-//!   the input is only read, no instruction writes a place twice or writes where it reads another element, pops a stream
-//!   twice, or waits for itself. Otherwise the meaning would depend on the interleaving or the granularity.
+//! * **Form.** A stream has one lane at either end, all its elements are popped at each sink, slices lie in their
+//!   buffers, the input is only read, no instruction writes a place twice or writes where it reads another element,
+//!   pops a stream twice, or waits for itself. Otherwise the meaning would depend on the interleaving or the
+//!   granularity.
 //! * **Deadlock at any granularity.** A schedule that runs element by element and is stuck in whole instructions is
 //!   refused: machines choose their chunks.
-//! * **Instructions, not elements, are ordered.** Of two instructions that meet at a place, one must complete before the
-//!   other starts, even where the elements that meet are ordered one by one: a machine may touch the places of an
+//! * **Instructions, not elements, are ordered.** Of two instructions that meet at a place, one must complete before
+//!   the other starts, even where the elements that meet are ordered one by one: a machine may touch the places of an
 //!   instruction at any time while the instruction is under way.
 //! * **Order passes the starts and the ends of instructions.** The proof does not follow an order that goes through the
-//!   middle of a third instruction. It accepts such a schedule once its instructions are cut into elements, which is how
-//!   the judge recognises one (2 of 10^7 schedules).
+//!   middle of a third instruction. It accepts such a schedule once its instructions are cut into elements, which is
+//!   how the judge recognises one (2 of 10^7 schedules).
 //! * **Capacities order nothing.** A capacity is a promise of room, and message passing gives more of it. So what only
-//!   a full stream holds back counts as unordered: races are judged with boundless streams, deadlock with the declared ones.
+//!   a full stream holds back counts as unordered: races are judged with boundless streams, deadlock with the declared
+//!   ones.
 //!
 //! # How
-//! `generate.rs` draws schedules and `damage.rs` changes them; `order.rs` judges all interleavings at once; `explore.rs`
-//! walks through the interleavings of all that have few enough states, and must agree.
+//! `generate.rs` draws schedules and `damage.rs` changes them; `order.rs` judges all interleavings at once;
+//! `explore.rs` walks through the interleavings of all that have few enough states, and must agree.
 //!
-//! `UNISONO_JUDGE_COUNT`, `UNISONO_JUDGE_SEED` and `UNISONO_JUDGE_SECONDS` change how many schedules are drawn, from which
-//! seed and for how long. Schedules that the two disagree on are made smaller and printed by the failing test.
+//! `UNISONO_JUDGE_COUNT`, `UNISONO_JUDGE_SEED` and `UNISONO_JUDGE_SECONDS` change how many schedules are drawn, from
+//! which seed and for how long. Schedules that the two disagree on are made smaller and printed by the failing test.
 
 mod damage;
 mod draft;

@@ -1,10 +1,10 @@
 //! The verdict by the order of events.
 //!
-//! An event is an element of an instruction. Each lane has one next event; whether that event can happen depends only on
-//! which events have happened, and more of these never take it away again, since a stream has one lane at either end.
-//! So events of different lanes never disable each other: all runs to the end consist of the same events, and the runs
-//! are exactly the linear extensions of one partial order. A run that stops early stops in every interleaving. Two events
-//! that are unordered can be next at the same time, in some run. One pass over the events therefore judges all
+//! An event is an element of an instruction. Each lane has one next event; whether that event can happen depends only
+//! on which events have happened, and more of these never take it away again, since a stream has one lane at either
+//! end. So events of different lanes never disable each other: all runs to the end consist of the same events, and the
+//! runs are exactly the linear extensions of one partial order. A run that stops early stops in every interleaving. Two
+//! events that are unordered can be next at the same time, in some run. One pass over the events therefore judges all
 //! interleavings. The argument is not taken on trust: `explore.rs` walks through the interleavings themselves.
 
 use super::{

@@ -1,23 +1,25 @@
 //! An alltoall by flows: every accelerator sends a block to every other, message k of accelerator r to (r + k) mod N.
 //!
-//! **Order.** Accelerators send their messages in the order of k, so all of them load the links to the same neighbors at the same time, and
-//! a link idles until the messages that need it have their turn. The shifts k are cut into windows of consecutive ones. The load
-//! of each window on each link is added up over all pairs. Buffers have no bounds, so an accelerator sends a window as fast as
-//! its own links take it, and a link works from the time of a window on without pause on what is sent in that window and later:
-//! it is done at the maximum, over windows w, of begin(w) + load(w) + load(w + 1) + ... (Lindley, "The theory of queues with a
-//! single server", 1952).
+//! **Order.** Accelerators send their messages in the order of k, so all of them load the links to the same neighbors
+//! at the same time, and a link idles until the messages that need it have their turn. The shifts k are cut into
+//! windows of consecutive ones. The load of each window on each link is added up over all pairs. Buffers have no
+//! bounds, so an accelerator sends a window as fast as its own links take it, and a link works from the time of a
+//! window on without pause on what is sent in that window and later: it is done at the maximum, over windows w, of
+//! begin(w) + load(w) + load(w + 1) + ... (Lindley, "The theory of queues with a single server", 1952).
 //!
-//! **Whole messages.** Where accelerators alone pass on messages of others, these get out of step. As far as messages are few enough, they
-//! are simulated one by one (`whole.rs`), and only links of such networks are added up here. The rest of this text is for the others.
+//! **Whole messages.** Where accelerators alone pass on messages of others, these get out of step. As far as messages
+//! are few enough, they are simulated one by one (`whole.rs`), and only links of such networks are added up here. The
+//! rest of this text is for the others.
 //!
-//! **Own links.** On a grid an accelerator's links also carry what it passes on. The queues of a link take turns, so its own
-//! messages get at least their turn: a window takes the load of its own messages and of what waits for the link already, or of its own messages by
-//! their part of the turns if that is less. The next window waits for the slowest of its links, because few messages are under way at a time; a window has no fewer
-//! shifts than an accelerator has machines that send.
+//! **Own links.** On a grid an accelerator's links also carry what it passes on. The queues of a link take turns, so
+//! its own messages get at least their turn: a window takes the load of its own messages and of what waits for the link
+//! already, or of its own messages by their part of the turns if that is less. The next window waits for the slowest of
+//! its links, because few messages are under way at a time; a window has no fewer shifts than an accelerator has
+//! machines that send.
 //!
-//! **Choice.** Where a routing has several hops, packets take the link with the fewest packets before it. Flows are split evenly, and then
-//! again by weights that fall where a link is busy, so that links with a choice between them are evenly busy, as long as that helps the
-//! busiest link.
+//! **Choice.** Where a routing has several hops, packets take the link with the fewest packets before it. Flows are
+//! split evenly, and then again by weights that fall where a link is busy, so that links with a choice between them are
+//! evenly busy, as long as that helps the busiest link.
 
 use rustc_hash::FxHashMap;
 use unisono_base::{
@@ -111,8 +113,8 @@ fn admit(net: &Interconnect, windows: u32, splits: u32) -> Result<(), OverLimit>
     Ok(())
 }
 
-/// Gives links weights by which links with a choice between them are evenly busy, those of all splits with which the busiest link has
-/// the least to do; returns the latency of the longest way.
+/// Gives links weights by which links with a choice between them are evenly busy, those of all splits with which the
+/// busiest link has the least to do; returns the latency of the longest way.
 fn weigh(net: &Interconnect, spread: &mut Spread, bandwidths: &[f64], splits: u32) -> u64 {
     let all = net.plane.accelerators();
     let (mut latency, mut least, mut best) = (0, f64::INFINITY, Vec::new());
@@ -228,8 +230,8 @@ fn begins(net: &Interconnect, spread: &Spread, loads: &Loads, bandwidths: &[f64]
     begins
 }
 
-/// Of the links of accelerators, the turns until a message of their own has its turn: virtual channels take turns, and the inputs
-/// of one do. Random ways tell which of them carry anything.
+/// Of the links of accelerators, the turns until a message of their own has its turn: virtual channels take turns, and
+/// the inputs of one do. Random ways tell which of them carry anything.
 fn turns(net: &Interconnect, sampled: &[u32]) -> FxHashMap<u32, f64> {
     let all = net.plane.accelerators();
     // The inputs of the first virtual channel of each link, and all of its virtual channels.

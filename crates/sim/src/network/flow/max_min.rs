@@ -92,8 +92,8 @@ impl Flows {
 mod tests {
     use super::*;
 
-    /// Three links in a row, a flow over all and one over each; the middle link has one more. The middle gives 1/3 to its
-    /// three flows, the others leave 2/3 for their own.
+    /// Three links in a row, a flow over all and one over each; the middle link has one more. The middle gives 1/3 to
+    /// its three flows, the others leave 2/3 for their own.
     #[test]
     fn a_long_flow_takes_what_its_narrowest_link_gives() {
         let mut flows = Flows::new(vec![1.0; 3]);
@@ -108,8 +108,8 @@ mod tests {
         close(flows.rates(|flow| flow != 2), [0.5, 0.5, 0.0, 0.5, 0.5]);
     }
 
-    /// A link of 4 and one of 1 in a row, a flow over both and two over the first: the flow over both gets 1, and the others
-    /// share the 3 that are left.
+    /// A link of 4 and one of 1 in a row, a flow over both and two over the first: the flow over both gets 1, and the
+    /// others share the 3 that are left.
     #[test]
     fn wide_links_give_more() {
         let mut flows = Flows::new(vec![4.0, 1.0]);

@@ -1,12 +1,12 @@
 //! Traffic as flows that share links: for networks that are too large for packets, and beside them.
 //!
-//! A message is a flow. It is split over the hops that its routing has at a node, and evenly over what its source may choose
-//! (ECMP). Buffers have no bounds and packets no length; to the time of the bytes come the latencies of the longest way and the
-//! overheads of both hosts.
+//! A message is a flow. It is split over the hops that its routing has at a node, and evenly over what its source may
+//! choose (ECMP). Buffers have no bounds and packets no length; to the time of the bytes come the latencies of the
+//! longest way and the overheads of both hosts.
 //!
 //! * [`alltoall`]: messages in the order in which they are posted, see there.
-//! * [`permutation`]: all flows at once. Hops share a flow evenly, links are shared max-min fairly, and rates are found by progressive
-//!   filling, again whenever flows have ended.
+//! * [`permutation`]: all flows at once. Hops share a flow evenly, links are shared max-min fairly, and rates are found
+//!   by progressive filling, again whenever flows have ended.
 
 mod alltoall;
 pub mod max_min;
@@ -84,8 +84,8 @@ pub fn permutation(net: &Interconnect, to: &[u32], bytes: u64) -> Result<Fluid, 
     }
     let bytes = bytes.div_ceil(u64::from(net.planes)) as f64;
     let all_ps = bytes * net.timing.links[0].ps_per_byte;
-    // Shares of a flow that are left, and times by the packet's own clock: a link of the machine's own bandwidth takes 1 in
-    // `all_ps`.
+    // Shares of a flow that are left, and times by the packet's own clock: a link of the machine's own bandwidth takes
+    // 1 in `all_ps`.
     let mut left: Vec<f64> = to.iter().zip(0..).map(|(&to, from)| if to == from { 0.0 } else { 1.0 }).collect();
     let mut ended = vec![0.0; to.len()];
     let mut now = 0.0;

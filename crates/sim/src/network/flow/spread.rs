@@ -1,4 +1,5 @@
-//! What flows to one accelerator put on each link, where they are split at every node by the weights of the links ahead.
+//! What flows to one accelerator put on each link, where they are split at every node by the weights of the links
+//! ahead.
 
 use unisono_base::{interrupt::poll, narrow};
 use unisono_machine::network::{Header, Hop};

@@ -1,8 +1,9 @@
 //! An alltoall whose messages move whole: the simulation of packets, each of which is a message.
 //!
-//! Where accelerators pass on the messages of others, as on a mesh or a torus, those in the middle have more to pass on than those
-//! at the edge and fall behind with messages of their own. Each accelerator then has an order in time of its own, which windows for all
-//! of them do not have. A packet's head goes on before its tail is there, so a message that is one packet takes as long as one of many.
+//! Where accelerators pass on the messages of others, as on a mesh or a torus, those in the middle have more to pass on
+//! than those at the edge and fall behind with messages of their own. Each accelerator then has an order in time of its
+//! own, which windows for all of them do not have. A packet's head goes on before its tail is there, so a message that
+//! is one packet takes as long as one of many.
 
 use std::sync::Arc;
 
@@ -14,7 +15,8 @@ use crate::network::{Interconnect, Options, Run, Timing, TrafficEstimate, run};
 /// Hops of messages that are simulated, about ten seconds of one core.
 const MOST_HOPS: f64 = 33_554_432.0;
 
-/// Simulates the messages one by one; `None` if all are under way at once, if the network has switches, or if they are too many.
+/// Simulates the messages one by one; `None` if all are under way at once, if the network has switches, or if they are
+/// too many.
 pub(super) fn alltoall(net: &Interconnect, bytes: u64) -> Option<Run> {
     let all = net.plane.accelerators();
     let others = all.saturating_sub(1);

@@ -50,8 +50,8 @@ fn planes_share_a_message_evenly() {
     assert_eq!((run.hosts.makespan, run.packets), ((80 + 25 * 20) * NS, 25));
 }
 
-/// A place is free for the next packet 80 (hop) + 20 (packet) + 40 (credit) ns after a start: with one place a packet goes every
-/// 140 ns, with two every 70, with seven the credits are always there in time.
+/// A place is free for the next packet 80 (hop) + 20 (packet) + 40 (credit) ns after a start: with one place a packet
+/// goes every 140 ns, with two every 70, with seven the credits are always there in time.
 #[test]
 fn few_places_slow_a_stream() {
     for (places, every) in [(1, 140), (2, 70), (7, 20)] {
@@ -71,7 +71,8 @@ fn two_flows_share_a_link_in_halves() {
     let ring = interconnect("name = 'torus'\ndims = [9]");
     let packets = 1000;
     let run = simulate(&ring, &[(0, 2, 1000 * packets), (1, 3, 1000 * packets)]);
-    // The link that both take is never idle. The second flow is 4 packets ahead, while the first is on its way to node 1.
+    // The link that both take is never idle. The second flow is 4 packets ahead, while the first is on its way to node
+    // 1.
     let all = (80 + 2 * packets * 20) * NS;
     let (first, second) = (run.hosts.finish[2], run.hosts.finish[3]);
     assert_eq!(first, all, "{first}");
@@ -120,7 +121,8 @@ fn a_schedule_runs_in_its_rounds() {
     assert_eq!(run.hosts.makespan, (14 * (80 + 20) + 7 * 10) * NS);
 }
 
-/// Each accelerator receives as much as its ports bring: an alltoall cannot be faster than the links that it has to cross.
+/// Each accelerator receives as much as its ports bring: an alltoall cannot be faster than the links that it has to
+/// cross.
 #[test]
 fn an_alltoall_keeps_the_bound_of_its_ports() {
     // 4 x 4 boards of 2 x 2; "HammingMesh", section 3: a share of (1/2a) (N-1) / (N - N/x), here 63/192.
@@ -140,8 +142,9 @@ fn chain(links: &[(u32, u32)]) -> unisono_sim::network::Interconnect {
     interconnect(&format!("name = 'graph'\naccelerators = {}\nedges = \"\"\"\n{lines}\"\"\"", links.len() + 1))
 }
 
-/// A packet of n bytes takes 8 n / gbps ns on a link. Over slower and slower links its tail is as late as the last link makes
-/// it. Before a faster link it waits for the difference, and is as short as the fast link makes it again afterwards.
+/// A packet of n bytes takes 8 n / gbps ns on a link. Over slower and slower links its tail is as late as the last link
+/// makes it. Before a faster link it waits for the difference, and is as short as the fast link makes it again
+/// afterwards.
 #[test]
 fn a_packet_crosses_unlike_links() {
     let fast_slow = chain(&[(800, 10), (400, 40), (100, 100)]);
@@ -163,19 +166,21 @@ fn a_stream_runs_at_the_rate_of_its_narrowest_link() {
     assert_eq!(run.hosts.makespan, (50 + 80 + 99 * 80 + 70 + 50 + 10) * NS);
 }
 
-/// Eight slow accelerators send to one behind a link of their rates together: each packet waits for its tail, and no packet
-/// for another, so a slow link does not slow the fast one.
+/// Eight slow accelerators send to one behind a link of their rates together: each packet waits for its tail, and no
+/// packet for another, so a slow link does not slow the fast one.
 #[test]
 fn slow_links_fill_a_fast_one() {
     let lines: String = (0..8).map(|a| format!("{a} 9 gbps=50 ns=10\n")).collect();
     let net = interconnect(&format!("name = 'graph'\naccelerators = 9\nedges = \"\"\"\n{lines}8 9 ns=10\n\"\"\""));
     let messages: Vec<_> = (0..8).map(|from| (from, 8, 100_000)).collect();
     let run = simulate(&net, &messages);
-    // Packets of 160 ns on a slow link and 20 on the fast one. The first are ready after 50 + 140 and take turns from then on.
+    // Packets of 160 ns on a slow link and 20 on the fast one. The first are ready after 50 + 140 and take turns from
+    // then on.
     assert_eq!(run.hosts.makespan, (50 + 140 + 800 * 20 + 50) * NS);
 }
 
-/// Two ways of one hop: of 30 packets the link of 400 takes as many as it sends in the time of the others on that of 100.
+/// Two ways of one hop: of 30 packets the link of 400 takes as many as it sends in the time of the others on that of
+/// 100.
 #[test]
 fn packets_choose_the_link_that_is_through_first() {
     let net = interconnect("name = 'graph'\naccelerators = 2\nedges = \"\"\"\n0 1 gbps=100\n0 1\n\"\"\"");

@@ -5,8 +5,8 @@ use unisono_sim::network::{Interconnect, Options, flow, run};
 
 use crate::network::common::{TOPOLOGIES, UNLIKE, VALIANT, interconnect, traffic};
 
-/// The busiest link of an alltoall written straight down: every pair by itself, first split evenly, then six times more by weights
-/// that fall with the root of the time for which a link is busy; the best of these splits.
+/// The busiest link of an alltoall written straight down: every pair by itself, first split evenly, then six times more
+/// by weights that fall with the root of the time for which a link is busy; the best of these splits.
 fn busiest(net: &Interconnect) -> f64 {
     let mut weights = vec![1.0; net.plane.links().len()];
     let rate = |link: usize| net.timing.links[0].ps_per_byte / net.timing.of(net.plane.links()[link]).ps_per_byte;
@@ -58,8 +58,8 @@ fn loads_are_those_of_all_pairs() {
     }
 }
 
-/// On a ring of 8 an accelerator reaches 3 others each way and the opposite one half by either way: (1 + 2 + 3 + 4/2) flows a
-/// link.
+/// On a ring of 8 an accelerator reaches 3 others each way and the opposite one half by either way: (1 + 2 + 3 + 4/2)
+/// flows a link.
 #[test]
 fn a_ring_has_its_load() {
     let mut net = interconnect("name = 'torus'\ndims = [8]");
@@ -82,8 +82,9 @@ fn packets_take_about_the_time_of_flows() {
         let packets = run(&pattern::linear_alltoall(ranks, bytes).unwrap(), &net, &Options::default()).unwrap();
         let flows = flow::alltoall(&net, bytes).unwrap().makespan_ps;
         let ratio = packets.hosts.makespan as f64 / flows;
-        // Flows count the latency of the longest way. Credits beat an even split where a board is its own neighbor: both ways
-        // are shortest, and one is crowded. At a link inputs take turns, not flows: on a mesh those from afar end a little later.
+        // Flows count the latency of the longest way. Credits beat an even split where a board is its own neighbor:
+        // both ways are shortest, and one is crowded. At a link inputs take turns, not flows: on a mesh those from afar
+        // end a little later.
         let mut least = if topology.ends_with("boards = [2, 1]") { 0.8 } else { 0.98 };
         if topology == UNLIKE {
             // Even parts over 200, 200 and 400 Gb/s take as long as 600 Gb/s, packets use all 800.
@@ -93,8 +94,8 @@ fn packets_take_about_the_time_of_flows() {
     }
 }
 
-/// In the order of shifts, on every family at a size at which the order matters: 64 to 256 accelerators with four machines. A message
-/// is 33 packets. Where accelerators pass on messages, these get out of step.
+/// In the order of shifts, on every family at a size at which the order matters: 64 to 256 accelerators with four
+/// machines. A message is 33 packets. Where accelerators pass on messages, these get out of step.
 #[test]
 fn packets_in_order_take_the_time_of_flows() {
     let mut beyond = Vec::new();
@@ -143,8 +144,8 @@ fn a_permutation_by_packets_and_by_flows() {
     }
 }
 
-/// Three links in a row of 100, 400 and 400 Gb/s. Of an alltoall among four in a row each end link carries 3 flows a direction
-/// and the middle one 4; the first takes longest. A flow to the other end takes 3 hops of 80 ns.
+/// Three links in a row of 100, 400 and 400 Gb/s. Of an alltoall among four in a row each end link carries 3 flows a
+/// direction and the middle one 4; the first takes longest. A flow to the other end takes 3 hops of 80 ns.
 #[test]
 fn unlike_links_are_busy_by_their_rate() {
     let net = interconnect("name = 'graph'\naccelerators = 4\nedges = \"\"\"\n0 1 gbps=100\n1 2\n2 3\n\"\"\"");

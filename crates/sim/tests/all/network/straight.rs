@@ -47,7 +47,8 @@ pub struct Straight<'a> {
     posted: BTreeMap<u32, VecDeque<usize>>,
 }
 
-/// When each message `(from, to, bytes)` is there, of which the k-th is posted at `times[k]`; none for those that are stuck.
+/// When each message `(from, to, bytes)` is there, of which the k-th is posted at `times[k]`; none for those that are
+/// stuck.
 pub fn simulate(net: &Interconnect, machines: usize, messages: &[(u32, u32, u64)], times: &[u64]) -> Vec<Option<u64>> {
     let unmade: Vec<VecDeque<u32>> = messages.iter().map(|m| packets(m.2, net.timing.packet_bytes)).collect();
     let mut s = Straight {

@@ -136,8 +136,8 @@ impl Routing for Nowhere {
     fn hops(&self, _at: u32, _header: Header, _hops: &mut Vec<Hop>) {}
 }
 
-/// Every accelerator of a group sends to the next group, over two cables for eight accelerators. Three other groups take a part of it;
-/// of an alltoall, which loads all cables alike, little goes around.
+/// Every accelerator of a group sends to the next group, over two cables for eight accelerators. Three other groups
+/// take a part of it; of an alltoall, which loads all cables alike, little goes around.
 #[test]
 fn adaptive_routing_goes_around_where_ways_are_crowded() {
     let end = |routing: &str, messages: &[(u32, u32, u64)]| {

@@ -1,9 +1,9 @@
 //! Local, global, local; once, or twice by way of another group.
 //!
-//! No cycle: in the group of the source and on the cable out of it a packet is on channel 0, in the next group and on the
-//! cable out of that on channel 1, and in its last group on the last channel; on one channel local comes before global.
-//! Adaptive: on channel 0 a packet comes to its first router, where it chooses. Direct ways have the channels 1 in the first group and 2 in
-//! the last one, ways by another group 3, 4 and 5.
+//! No cycle: in the group of the source and on the cable out of it a packet is on channel 0, in the next group and on
+//! the cable out of that on channel 1, and in its last group on the last channel; on one channel local comes before
+//! global. Adaptive: on channel 0 a packet comes to its first router, where it chooses. Direct ways have the channels 1
+//! in the first group and 2 in the last one, ways by another group 3, 4 and 5.
 
 use std::ops::Range;
 

@@ -1,5 +1,5 @@
-//! Up, then down. A full pod reaches every switch on top; the last pod may reach only some of them, so packets to it go up
-//! by those alone.
+//! Up, then down. A full pod reaches every switch on top; the last pod may reach only some of them, so packets to it go
+//! up by those alone.
 
 use super::FatTree;
 use crate::network::{Header, Hop, Plane, Routing, Topology};

@@ -51,8 +51,8 @@ impl Table {
         table.finish("shortest ways", narrow(most.min(u32::from(u8::MAX))))
     }
 
-    /// Down as soon as a way that only goes down leads to the end, so a packet on its way down stays on it; else up, towards
-    /// the fewest cables.
+    /// Down as soon as a way that only goes down leads to the end, so a packet on its way down stays on it; else up,
+    /// towards the fewest cables.
     pub fn up_down(plane: &Plane, root: u32) -> Self {
         let level = distances(plane, root);
         let order = |node: u32| (level[node as usize], node);
@@ -120,7 +120,8 @@ impl<'a> Builder<'a> {
         Self { plane, known: HashMap::new(), lists: vec![0; entries], first: vec![0], hops: Vec::new() }
     }
 
-    /// The hops to one end: `channel` says for a node and its neighbor whether that is one, and on which virtual channel.
+    /// The hops to one end: `channel` says for a node and its neighbor whether that is one, and on which virtual
+    /// channel.
     fn fill(&mut self, to: u32, mut channel: impl FnMut(u32, u32) -> Option<u8>) {
         let row = to as usize * self.plane.nodes() as usize;
         let mut found = Vec::new();

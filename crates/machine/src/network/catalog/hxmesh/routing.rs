@@ -1,12 +1,12 @@
 //! Minimal adaptive routing of a HammingMesh.
 //!
-//! Source: "HammingMesh", section 3.2: shortest ways; North-last on a board; the virtual channel rises on entering a tree; a
-//! packet goes round through a tree where that is not longer. A way uses the tree of each dimension at most once, so three
-//! virtual channels serve.
+//! Source: "HammingMesh", section 3.2: shortest ways; North-last on a board; the virtual channel rises on entering a
+//! tree; a packet goes round through a tree where that is not longer. A way uses the tree of each dimension at most
+//! once, so three virtual channels serve.
 //!
-//! No cycle: a channel is entered on rising numbers only. On one number come tree channels, up before down, then channels of
-//! boards, whose turns North-last leaves without a cycle: a packet takes the trace North only when it has nothing left to
-//! do East or West, and going North changes nothing about that.
+//! No cycle: a channel is entered on rising numbers only. On one number come tree channels, up before down, then
+//! channels of boards, whose turns North-last leaves without a cycle: a packet takes the trace North only when it has
+//! nothing left to do East or West, and going North changes nothing about that.
 
 use unisono_base::narrow;
 
@@ -77,8 +77,8 @@ impl MinimalAdaptive {
         Self { plane, dims: mesh.dims, spots, switches }
     }
 
-    /// The nearer edge, or both, towards another board; on the same board the way straight on, and the one around through
-    /// the line, which is two cables.
+    /// The nearer edge, or both, towards another board; on the same board the way straight on, and the one around
+    /// through the line, which is two cables.
     fn ways(d: Dimension, at: Spot, to: Spot) -> Ways {
         let (before, after) = (u32::from(at.offset), d.board - 1 - u32::from(at.offset));
         if at.board != to.board {
