@@ -171,7 +171,7 @@ def test_no_file_holds_the_marks_of_an_unfinished_merge() -> None:
 
 
 def test_comments_in_rust_end_by_column_120() -> None:
-    """rustfmt does not break comments. Rows of tables and aligned text may be longer."""
+    """The formatter does not break comments. Rows of tables and aligned text may be longer."""
     long = [
         f"{path.relative_to(ROOT)}:{number}"
         for path in sorted((ROOT / "crates").rglob("*.rs"))

@@ -13,9 +13,9 @@
 //!   that the position accepts with a wavelet in one cycle are an error: the hardware leaves it undefined (P 2.2, 8.2).
 //! * A control wavelet moves by the current position and then advances it, at every router on its way; it reaches no
 //!   PE.
-//! * A PE does one element operation a cycle, all threads sharing it in turns; an n-source operation takes max(1, n -
-//!   1) cycles an element, in the order written. With a chunk, it does so many elements of one step before the next
-//!   step; taking a chunk of a first source from the fabric is then a step too.
+//! * A PE does one element operation a cycle, all threads sharing it in turns; an n-source operation takes
+//!   max(1, n - 1) cycles an element, in the order written. With a chunk, it does so many elements of one step before
+//!   the next step; taking a chunk of a first source from the fabric is then a step too.
 //!
 //! Cycles count from 0 to the end of the last operation. A wavelet sent in cycle 0 enters its router at 1 + T_R, is `h`
 //! hops away at 1 + T_R + h, can be used at 1 + 2 T_R + h, and is stored one cycle later: for B wavelets and T_R = 2
