@@ -128,8 +128,8 @@ fn functions(plan: &Plan, imported: &str) -> String {
 fn pe_module(plan: &Plan, name: &str) -> String {
     let mut text = format!(
         "// {}: a PE writes the elements of input_vector(), calls compute(), and reads output_vector()\n\
-         // when `done` is called.\n// {NOT_COMPILED}\n\n{}param kind: u16;\nparam done: fn () void;\n\nfn file()
-         // comptime_string {{\n",
+         // when `done` is called.\n// {NOT_COMPILED}\n\n{}param kind: u16;\nparam done: fn () void;\n\n\
+         fn file() comptime_string {{\n",
         described(plan),
         declared(plan)
     );
