@@ -1,8 +1,8 @@
 //! Expressions over ranks, each kept once: two expressions are the same one exactly if their ids are equal.
 //!
 //! An expression is the input of a rank, whose id is the rank, or a combination of two expressions, whose id is its row
-//! plus `ranks`. Rows are looked up by their operands and compared with them (hash-consing), so equality is exact and no
-//! hash decides it. Where operands may be swapped without another result, the smaller id comes first.
+//! plus `ranks`. Rows are looked up by their operands and compared with them (hash-consing), so equality is exact and
+//! no hash decides it. Where operands may be swapped without another result, the smaller id comes first.
 
 use chacha20::{ChaCha20Rng, rand_core::Rng};
 
