@@ -6,6 +6,7 @@ from html import escape
 from typing import Any
 
 import unisono as un
+from unisono.cli.algorithms import LEGEND
 from unisono.viewing.steps import steps_of, transfers
 
 #: Machines on which the collectives are planned, with the part and the name that the table shows.
@@ -57,11 +58,24 @@ def _page(about: dict[str, Any], best: dict[str, dict[str, list[int]]]) -> str:
         else "At none of the sizes and machines of these pages.\n"
     )
     return (
-        f"# {name}\n\n{sentence}.\n\n| | |\n|---|---|\n{table}\n"
+        f"# {name}\n\n{sentence}.\n\n| | |\n|---|---|\n{table}\n{_formulas(about)}"
         f"## A small schedule\n\n{_picture(about)}\n\n"
         f"## Where it is best\n\nBy the models, among all algorithms, for {', '.join(map(_size, SIZES))}:\n\n{wins}\n"
         f"    unisono plan {about['collectives'][0]} --machine ... --algorithm {name}\n"
     )
+
+
+def _formulas(about: dict[str, Any]) -> str:
+    """The times in closed form, with the meaning of their names."""
+    if not about["formulas"]:
+        return ""
+    models = {"paper": "[Eq. 1](../wafer-model.md), in cycles"}
+    rows = "".join(
+        f"| {', '.join(form['collectives'])} | {models.get(form['model'], form['model'])} | `{form['time']}` "
+        f"| {form['when'] or 'always'} |\n"
+        for form in about["formulas"]
+    )
+    return f"## Time\n\n| collective | model | time | holds if |\n|---|---|---|---|\n{rows}\n{LEGEND}\n\n"
 
 
 def _best() -> _Best:

@@ -2,7 +2,8 @@
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -15,7 +16,22 @@ from unisono.mpi.collectives import Collectives
 from unisono.mpi.groups import members, nodes, wait_for
 from unisono.planning import save_plans
 
-__all__ = ["LIBRARY", "SHORT", "Cell", "Contender", "Family", "Row", "groups", "is_idle", "rows_of", "tune"]
+__all__ = [
+    "LIBRARY",
+    "MOSTLY",
+    "SHORT",
+    "Cell",
+    "Contender",
+    "Family",
+    "Row",
+    "contestants",
+    "families_of",
+    "groups",
+    "is_idle",
+    "offers",
+    "rows_of",
+    "tune",
+]
 
 #: The MPI library's own.
 LIBRARY = "library"
@@ -25,7 +41,7 @@ _ALL = 1000
 #: to be faster in a round than the library was in any, on an idle machine.
 SHORT = 2048
 #: The share of rounds that a schedule has to win.
-_MOSTLY = 5 / 6
+MOSTLY = 5 / 6
 #: Processes that want to run, for each core, on a machine that counts as idle but for this program.
 _BUSY = 1.25
 
@@ -42,6 +58,8 @@ class Contender:
     effective: bool = True
     #: Whether it did not clearly win a short message, which it must not serve then, whatever it does for longer ones.
     left: bool = False
+    #: Whether it was measured; else its time and rounds are expected from those of others.
+    measured: bool = True
 
     @property
     def name(self) -> str:
@@ -86,6 +104,7 @@ class Cell:
                     "seconds": contender.seconds,
                     "rounds_won": contender.won,
                     "effective": contender.effective,
+                    "measured": contender.measured,
                 }
                 for contender in self.contenders
             ],
@@ -182,32 +201,56 @@ def tune(
     """
     placed, limits = where
     idle = is_idle(mpi, world)
-    families = [Family(name, limit, list(counts)) for name in collectives for limit in limits]
     measured: dict[tuple[str, int, int], list[Cell]] = {}
     done, total = 0, len(collectives) * len(placed) * len(counts)
     for name in collectives:
-        names = None
-        if world.rank == 0:
-            most = candidates if says is None else _ALL
-            names = _core.worthwhile(name, machine, counts, sorted({ranks for ranks, _ in placed}), most)
+        offered = offers(world, name, machine, counts, placed, candidates, says)
         for (ranks, per_node), chosen in placed.items():
-            plans = None if names is None else _plans(name, machine, ranks, counts, names, candidates, says)
             cells = measured[name, ranks, per_node] = []
             group = world.Create_group(world.group.Incl(chosen)) if world.rank in chosen else None
-            for cell in _measure(mpi, group, name, per_node, counts, plans, rounds, idle):
+            for cell in _measure(mpi, group, name, per_node, counts, offered(ranks), rounds, idle):
                 cells.append(cell)
                 done += 1
                 progress(done, total)
             if group is not None:
                 group.Free()
             wait_for(world)
-    for family in families if world.rank == 0 else []:
+    return families_of(collectives, limits, counts, measured) if world.rank == 0 else []
+
+
+def families_of(
+    collectives: Sequence[str],
+    limits: Sequence[int],
+    counts: Sequence[int],
+    measured: Mapping[tuple[str, int, int], list[Cell]],
+) -> list[Family]:
+    """The families of cells by collective, ranks and ranks a node, with the choice in each cell."""
+    families = [Family(name, limit, list(counts)) for name in collectives for limit in limits]
+    for family in families:
         for (name, ranks, per_node), cells in sorted(measured.items(), key=lambda item: item[0][1]):
             if name == family.collective and per_node == min(ranks, family.per_node):
                 family.cells[ranks] = cells
-                for cell, choice in zip(cells, _core.chosen([c.measured for c in cells], rounds), strict=True):
+                found = _core.chosen([c.measured for c in cells], cells[0].rounds)
+                for cell, choice in zip(cells, found, strict=True):
                     cell.chosen = choice
     return families
+
+
+def offers(
+    world: Any,
+    collective: str,
+    machine: Machine,
+    counts: Sequence[int],
+    placed: Iterable[tuple[int, int]],
+    candidates: int,
+    says: Callable[[Plan], str | None] | None,
+) -> Callable[[int], list[list[Plan]] | None]:
+    """The plans for each count on a number of ranks, as a function of that number; on other ranks than 0 nothing."""
+    if world.rank != 0:
+        return lambda _: None
+    most = candidates if says is None else _ALL
+    names = _core.worthwhile(collective, machine, counts, sorted({ranks for ranks, _ in placed}), most)
+    return lambda ranks: _plans(collective, machine, ranks, counts, names, candidates, says)
 
 
 def _plans(
@@ -250,11 +293,30 @@ def _measure(
 ) -> Iterator[Cell]:
     """Times all contenders on a group, at all counts; on other ranks nothing.
 
-    Unless ``idle``, no schedule serves a short message. Contender number k of all counts shares a plan file; a library
-    of its own serves each of these files.
+    Unless ``idle``, no schedule serves a short message.
     """
     if group is None:
         return
+    with contestants(mpi, group, counts, plans) as (library, *served):
+        for at, count in enumerate(counts):
+            number = group.bcast(None if plans is None else len(plans[at]))
+            result = contest(mpi, group, [library, *served[:number]], collective, count, rounds)
+            contenders = [Contender(None, result.timings[0].seconds, 0)]
+            for lane, timing in enumerate(result.timings[1:], start=1):
+                plan = None if plans is None else plans[at][lane - 1]
+                effective = timing.served == timing.calls
+                short = 4 * count < SHORT
+                won = result.won_all(lane) if short else result.won(lane)
+                left = short and not (idle and won >= MOSTLY * rounds)
+                contenders.append(Contender(plan, timing.seconds, won, effective, left))
+            yield Cell(collective, group.size, per_node, count, rounds, contenders)
+
+
+@contextmanager
+def contestants(
+    mpi: Any, group: Any, counts: Sequence[int], plans: list[list[Plan]] | None
+) -> Iterator[list[Collectives]]:
+    """The library, then one for each contender number, which serves that contender's plans at all counts."""
     with tempfile.TemporaryDirectory(prefix="unisono-") as own:
         folder = Path(group.bcast(own))
         lanes = group.bcast(None if plans is None else max(map(len, plans)))
@@ -267,20 +329,10 @@ def _measure(
                 ]
                 save_plans(rows, folder / f"{lane}.plan")
         group.Barrier()
-        library = Collectives(mpi, group)
-        served = [Collectives(mpi, group, folder / f"{lane}.plan") for lane in range(lanes)]
-        for at, count in enumerate(counts):
-            number = group.bcast(None if plans is None else len(plans[at]))
-            result = contest(mpi, group, [library, *served[:number]], collective, count, rounds)
-            contenders = [Contender(None, result.timings[0].seconds, 0)]
-            for lane, timing in enumerate(result.timings[1:], start=1):
-                plan = None if plans is None else plans[at][lane - 1]
-                effective = timing.served == timing.calls
-                short = 4 * count < SHORT
-                won = result.won_all(lane) if short else result.won(lane)
-                left = short and not (idle and won >= _MOSTLY * rounds)
-                contenders.append(Contender(plan, timing.seconds, won, effective, left))
-            yield Cell(collective, group.size, per_node, count, rounds, contenders)
+        yield [
+            Collectives(mpi, group),
+            *(Collectives(mpi, group, folder / f"{lane}.plan") for lane in range(lanes)),
+        ]
         group.Barrier()
 
 

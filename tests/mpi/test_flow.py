@@ -100,6 +100,20 @@ def test_each_output_feeds_the_next(tmp_path: Path) -> None:
             assert "cannot say this table" in told["refused"]
 
 
+def test_a_share_of_the_points_is_tuned(tmp_path: Path) -> None:
+    tuned = tmp_path / "t.plan"
+    options = ["--ranks", "2,3", "--sizes", "64,4KiB,64KiB", "--rounds", "2", "--candidates", "2", "--share", "0.25"]
+    decided = ranks_json(3, "tune", "allreduce,broadcast", "--machine", "archer", "-o", str(tuned), *options)
+    contenders = [contender for cell in decided["cells"] for contender in cell["contenders"]]
+    assert len(decided["cells"]) == 12
+    assert decided["points"] == len(contenders)
+    assert decided["measured"] == sum(contender["measured"] for contender in contenders)
+    assert 4 < decided["measured"] <= decided["points"] / 4
+    assert all(contender["seconds"] > 0 for contender in contenders)
+    assert {row["ranks"] for row in decided["table"]} == {2, 3}
+    assert un.load_plans(tuned)
+
+
 def test_what_is_tuned_for_a_library_can_be_said_there(tmp_path: Path) -> None:
     tuned = tmp_path / "t.plan"
     options = ["--machine", "archer", "-o", str(tuned), "--sizes", "8,64KiB", "--rounds", "2", "--candidates", "4"]

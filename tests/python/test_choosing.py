@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from unisono import InputError
-from unisono.choosing import Belief, cross_validate
+from unisono.choosing import NOISE, Belief, cross_validate
 from unisono.cli import main
 from unisono.measurements import Point, read_pico
 
@@ -59,7 +59,7 @@ def test_observations_are_those_of_gaussian_regression() -> None:
     seen, values = [0, 4, 7], np.array([-9.0, -8.0, -11.0])
     for at, value in zip(seen, values, strict=True):
         belief.observe(at, value)
-    inner = covariance[np.ix_(seen, seen)] + 0.05**2 * np.eye(3)
+    inner = covariance[np.ix_(seen, seen)] + NOISE**2 * np.eye(3)
     expected = prior + covariance[:, seen] @ np.linalg.solve(inner, values - prior[seen])
     assert belief.mean == pytest.approx(expected, rel=1e-9)
     left = covariance - covariance[:, seen] @ np.linalg.solve(inner, covariance[seen])

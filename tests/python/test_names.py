@@ -6,10 +6,12 @@ import subprocess
 import numpy as np
 import pytest
 import unisono as un
+from click.shell_completion import BashComplete
 from hypothesis import given
 from hypothesis import strategies as st
 from unisono.base import names
 from unisono.base.inputs import parse_bytes
+from unisono.cli import program
 
 from .conftest import PROGRAM
 
@@ -115,3 +117,32 @@ def test_shells_complete_commands_options_and_names() -> None:
     assert "archer-median" in complete("unisono", "plan", "allreduce", "--machine", "arch")
     assert "ring" in complete("unisono", "plan", "allreduce", "--algorithm", "ri")
     assert "--certificate" in complete("unisono", "plan", "--cert")
+
+
+@pytest.mark.parametrize(
+    ("line", "begun", "expected"),
+    [
+        ("plan allreduce --model", "pip", {"pipelining-postal"}),
+        ("plan reduce --for", "csl-m", {"csl-measured", "csl-module"}),
+        ("plan reduce --algorithm two-phase --param", "gr", {"group="}),
+        ("plan reduce --algorithm chain --param", "gr", set()),
+        ("emit x.sched --format", "msccl-", {"msccl-xml"}),
+        ("export t.plan --format", "uc", {"ucc"}),
+        ("sweep reduce --algorithms", "star,cha", {"star,chain"}),
+        ("sweep reduce --baseline", "cha", {"chain"}),
+        ("tune", "allreduce,bro", {"allreduce,broadcast"}),
+        ("compare", "gpt-3,dl", {"gpt-3,dlrm", "gpt-3,dlrm-artifact", "gpt-3,dlrm-artifact-rings"}),
+        ("compare gpt-3 --machines", "torus2d-small,hx4mesh-l", {"torus2d-small,hx4mesh-large"}),
+        ("workload", "cosmof", {"cosmoflow", "cosmoflow-artifact"}),
+        ("topology", "hx4mesh-l", {"hx4mesh-large"}),
+        ("machines", "hx4mesh-l", {"hx4mesh-large"}),
+        ("reproduce", "ham", {"hammingmesh"}),
+        ("traffic", "perm", {"permutation"}),
+        ("discover x.json --nodes 4 --rules", "pa", {"paper"}),
+        ("algorithms", "rabens", {"rabenseifner"}),
+    ],
+)
+def test_shells_complete_values(line: str, begun: str, expected: set[str]) -> None:
+    shell = BashComplete(program, {}, "unisono", "_UNISONO_COMPLETE")
+    found = {item.value for item in shell.get_completions(line.split(), begun) if item.type == "plain"}
+    assert found == expected

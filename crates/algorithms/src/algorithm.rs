@@ -6,7 +6,7 @@ use unisono_lower::{Estimate, Exchange, Placed, Round, Trees, switches::Configur
 use unisono_machine::{Grid, in_network::Site};
 use unisono_synthesis::Fabric;
 
-use crate::{AlgorithmError, Params, line::LineTree, ranks::Extents};
+use crate::{AlgorithmError, Formula, Params, line::LineTree, ranks::Extents};
 
 /// A way of communicating that machines offer and algorithms need.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,6 +53,8 @@ pub struct Info {
     pub reference: &'static str,
     pub collectives: &'static [Kind],
     pub params: &'static [Param],
+    /// Its times in closed form, if there are any.
+    pub formulas: &'static [Formula],
     /// One of these is enough.
     pub needs: &'static [Means],
     /// Whether it is made of other algorithms that its parameters name; listings of plain algorithms leave it out.
@@ -67,6 +69,7 @@ impl Info {
         reference: "",
         collectives: &[],
         params: &[],
+        formulas: &[],
         needs: &[Means::Grid],
         composed: false,
     };

@@ -11,6 +11,7 @@ pub mod catalog;
 mod compose;
 mod error;
 pub mod forest;
+mod formula;
 pub mod line;
 pub mod multiplying;
 mod params;
@@ -22,5 +23,6 @@ pub use algorithm::{Algorithm, Case, Info, Means, Param, Place, Profile, Ranks, 
 pub use catalog::ALGORITHMS;
 pub use compose::{find, resolve};
 pub use error::AlgorithmError;
+pub use formula::Formula;
 pub use params::Params;
 pub use registered::{algorithms, register, unregister};

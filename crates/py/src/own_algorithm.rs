@@ -150,6 +150,7 @@ pub fn register_algorithm(
         reference: keep(reference),
         collectives: Vec::leak(kinds),
         params: Vec::leak(params.collect()),
+        formulas: &[],
         needs: Vec::leak(means.into_iter().filter_map(|(on, means)| on.then_some(means)).collect()),
         composed: false,
     }));

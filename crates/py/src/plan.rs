@@ -7,7 +7,7 @@ use pyo3::{
     types::{PyDict, PyList},
 };
 use serde::Serialize;
-use unisono_algorithms::algorithms as registered;
+use unisono_algorithms::{Formula, algorithms as registered};
 use unisono_collective::Kind;
 use unisono_plan::{
     BoundCertificate, PlanError, PlanReport, Problem, TARGETS, bounds as bounds_of, emitter, plan_for,
@@ -214,13 +214,31 @@ struct Param {
 }
 
 #[derive(Serialize)]
+struct Form {
+    model: &'static str,
+    collectives: Vec<&'static str>,
+    time: &'static str,
+    when: Option<&'static str>,
+}
+
+#[derive(Serialize)]
 struct Row {
     name: &'static str,
     collectives: Vec<&'static str>,
     params: Vec<Param>,
     machines: Vec<&'static str>,
+    formulas: Vec<Form>,
     reference: &'static str,
     summary: &'static str,
+}
+
+fn form(formula: &Formula) -> Form {
+    Form {
+        model: formula.model,
+        collectives: formula.collectives.iter().map(|k| k.name()).collect(),
+        time: formula.time,
+        when: Some(formula.when).filter(|condition| !condition.is_empty()),
+    }
 }
 
 /// The registry, or the part of it that makes one collective.
@@ -237,6 +255,7 @@ pub fn algorithms<'py>(py: Python<'py>, collective: Option<&str>) -> PyResult<Bo
                 collectives: a.info().collectives.iter().map(|k| k.name()).collect(),
                 params: a.info().params.iter().map(|p| Param { name: p.name, values: p.values }).collect(),
                 machines: TARGETS.iter().filter(|kind| kind.lists(a.info())).map(|kind| kind.name).collect(),
+                formulas: a.info().formulas.iter().map(form).collect(),
                 reference: a.info().reference,
                 summary: a.info().summary,
             },

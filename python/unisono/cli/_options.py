@@ -12,6 +12,7 @@ from unisono.base.facts import has_root
 from unisono.base.files import exists, is_file
 from unisono.base.inputs import element_count
 from unisono.base.limits import default_steps
+from unisono.cli._completion import MODELS, complete, of_names, parameters
 from unisono.cli._output import working
 from unisono.cli._sources import COLLECTIVE, FILE, MODEL_OF_FILE, PLACED_FILE, refuse_unused
 from unisono.cli._types import ALGORITHM, DATATYPE, FILE_OR_COLLECTIVE, MACHINE, OPERATOR, Nodes, Param, Root
@@ -270,6 +271,7 @@ _MODELS_OF_RANKS = (
 model_option = click.option(
     "--model",
     metavar="NAME",
+    shell_complete=of_names(MODELS),
     help="On a wafer: paper (Eq. 1; the default in a row) or links (largest link load; the default on a grid); "
     f"{_MODELS_OF_RANKS}",
 )
@@ -277,12 +279,14 @@ model_option = click.option(
 swept_model_option = click.option(
     "--model",
     metavar="NAME",
+    shell_complete=of_names(MODELS),
     help=f"On a wafer: paper (Eq. 1; the default) or links (largest link load); {_MODELS_OF_RANKS}",
 )
 #: Of bounds; on a wafer those of all models are listed.
 bound_model_option = click.option(
     "--model",
     metavar="NAME",
+    shell_complete=of_names(MODELS),
     help=f"{_MODELS_OF_RANKS.capitalize()} Not for a wafer, where the bounds of all are listed.",
 )
 
@@ -297,15 +301,25 @@ algorithm_options = _stack(
         "--param",
         type=Param(),
         multiple=True,
+        shell_complete=parameters,
         help="A parameter of it, as in group=8, or of all candidates where none is named; repeatable.",
     ),
     model_option,
 )
 
+
+def _formats() -> list[str]:
+    # Imported here: only shells that complete a value need it.
+    from unisono.planning.emission import FORMATS
+
+    return list(FORMATS)
+
+
 target_option = click.option(
     "--for",
     "target",
     metavar="FORMAT",
+    shell_complete=complete(_formats),
     help="Plan what this format of 'unisono emit', such as csl, can express, in the form that it has there.",
 )
 

@@ -6,6 +6,7 @@ import unisono
 from unisono.base.files import write
 from unisono.base.pictures import form_of
 from unisono.base.reports import ComparisonRow
+from unisono.cli._completion import complete, machines, workloads
 from unisono.cli._options import json_option, level_options, limit_options, rate_options
 from unisono.cli._output import number, print_json, print_lines, print_table, progress
 from unisono.cli._pictures import check_picture
@@ -15,8 +16,17 @@ __all__ = ["compare"]
 
 
 @click.command()
-@click.argument("workloads", type=Names(), metavar="WORKLOAD[,WORKLOAD...]")
-@click.option("--machines", type=Names(), required=True, metavar="A,B,...", help="Presets or TOML files.")
+@click.argument(
+    "workloads", type=Names(), metavar="WORKLOAD[,WORKLOAD...]", shell_complete=complete(workloads, several=True)
+)
+@click.option(
+    "--machines",
+    type=Names(),
+    required=True,
+    shell_complete=complete(machines, several=True),
+    metavar="A,B,...",
+    help="Presets or TOML files.",
+)
 @level_options
 @rate_options
 @click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw times, and times multiplied by prices.")

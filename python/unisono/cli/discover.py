@@ -7,6 +7,7 @@ import click
 
 import unisono
 from unisono.base.files import read_json
+from unisono.cli._completion import MODELS, of_names
 from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import print_json, print_lines, print_table, working
 from unisono.cli._recording import print_notes, rounds_option
@@ -23,9 +24,20 @@ __all__ = ["discover"]
 @click.argument("program", metavar="PROGRAM.json|PROGRAM.py")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARGS]...")
 @click.option("--nodes", type=int, required=True, metavar="M", help="How many ranks share the work.")
-@click.option("--rules", metavar="NAME", default="full", help="full, paper (the published rules) or off [full].")
+@click.option(
+    "--rules",
+    metavar="NAME",
+    shell_complete=of_names(("full", "paper", "off")),
+    default="full",
+    help="full, paper (the published rules) or off [full].",
+)
 @click.option("--machine", type=MACHINE, metavar="NAME|FILE", help="Also predict what the communication takes there.")
-@click.option("--model", metavar="NAME", help="With a machine of ranks: by this model [the machine's].")
+@click.option(
+    "--model",
+    metavar="NAME",
+    shell_complete=of_names(MODELS),
+    help="With a machine of ranks: by this model [the machine's].",
+)
 @click.option("--simulate", is_flag=True, help="With a machine: run every operation on its simulator as well.")
 @click.option("--graph", metavar="FILE.dot|png|svg|pdf", help="Write what each rank does: for Graphviz, or a picture.")
 @click.option("--graph-kind", type=click.Choice(KINDS), default=KINDS[0], help="The graph of commands or of tasks.")

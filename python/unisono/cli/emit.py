@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from unisono import NotExpressibleError, emit_files
+from unisono.cli._completion import of_names
 from unisono.cli._failures import NO, say
 from unisono.cli._options import file_or_plan_options, json_option, limit_options, schedule_of
 from unisono.cli._output import one_of, print_json, print_lines, working
@@ -16,7 +17,14 @@ __all__ = ["emit"]
 
 @click.command()
 @file_or_plan_options
-@click.option("--format", "form", required=True, metavar="FORMAT", help=f"The target: {one_of(FORMATS)}.")
+@click.option(
+    "--format",
+    "form",
+    required=True,
+    metavar="FORMAT",
+    shell_complete=of_names(FORMATS),
+    help=f"The target: {one_of(FORMATS)}.",
+)
 @click.option(
     "-o",
     "--output",

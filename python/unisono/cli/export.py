@@ -4,6 +4,7 @@ import click
 
 from unisono import UnsupportedError
 from unisono.base.files import check_writable, write
+from unisono.cli._completion import of_names
 from unisono.cli._failures import NO, say
 from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import one_of, print_json, print_lines, working
@@ -15,7 +16,9 @@ __all__ = ["export"]
 
 @click.command()
 @click.argument("table", metavar="TABLE")
-@click.option("--format", "target", required=True, metavar="FORMAT", help=f"{one_of(FORMATS)}.")
+@click.option(
+    "--format", "target", required=True, metavar="FORMAT", shell_complete=of_names(FORMATS), help=f"{one_of(FORMATS)}."
+)
 @click.option("-o", "--output", metavar="FILE", required=True, help="The file to write.")
 @click.option("--library", metavar="FILE", help="For mpich-json: the libmpi.so.12 that is to read it, or its table.")
 @click.option("--check/--no-check", default=True, help="Run the library, where it is here, and see.")

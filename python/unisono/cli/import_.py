@@ -4,6 +4,7 @@ import click
 
 from unisono.base.files import check_writable, save
 from unisono.base.inputs import element_count
+from unisono.cli._completion import of_names
 from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import one_of, print_json, print_lines, working
 from unisono.planning.emission import IMPORTED_FORMATS, import_schedule
@@ -14,7 +15,12 @@ __all__ = ["import_"]
 @click.command("import")
 @click.argument("file", metavar="FILE")
 @click.option(
-    "--format", "source", required=True, metavar="FORMAT", help=f"The format of FILE: {one_of(IMPORTED_FORMATS)}."
+    "--format",
+    "source",
+    required=True,
+    metavar="FORMAT",
+    shell_complete=of_names(IMPORTED_FORMATS),
+    help=f"The format of FILE: {one_of(IMPORTED_FORMATS)}.",
 )
 @click.option("-o", "--output", metavar="FILE", required=True, help="Text (.sched), or JSON where it ends in .json.")
 @click.option("--elements", type=int, metavar="N", help="Elements, whole chunks [the file's, or one a chunk].")

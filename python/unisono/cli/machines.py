@@ -7,6 +7,8 @@ import click
 import unisono
 from unisono import InputError, parse_shape
 from unisono.base.files import check_writable, write
+from unisono.cli._completion import complete, of_names
+from unisono.cli._completion import machines as presets
 from unisono.cli._options import json_option, shape_option
 from unisono.cli._output import fields_of, print_fields, print_json, print_lines, print_table
 from unisono.cli._sources import LIST, refuse_unused
@@ -19,10 +21,16 @@ _HOW = "to import a machine, say 'unisono machines import FILE -o MACHINE.toml'"
 
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete(lambda: [_IMPORT, *presets()], files=True))
 @click.argument("file", required=False)
 @shape_option
-@click.option("--from", "source", metavar="FORMAT", help="Of an import: nccl-topo or edges [by the name of FILE].")
+@click.option(
+    "--from",
+    "source",
+    metavar="FORMAT",
+    shell_complete=of_names(("nccl-topo", "edges")),
+    help="Of an import: nccl-topo or edges [by the name of FILE].",
+)
 @click.option("-o", "--output", metavar="FILE.toml", help="Of an import: where the machine is written.")
 @click.option(
     "--boxes", type=int, metavar="N", help="Of an import: boxes of which a topology of NCCL describes one [1]."

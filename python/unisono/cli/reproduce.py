@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from unisono import InputError
+from unisono.cli._completion import of_names
 from unisono.cli._failures import NO
 from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import number, print_json, print_lines, print_table, progress, working
@@ -16,7 +17,7 @@ __all__ = ["reproduce"]
 
 
 @click.command()
-@click.argument("paper", required=False)
+@click.argument("paper", required=False, shell_complete=of_names(PAPERS))
 @click.option("--quick", is_flag=True, help="Fewer points and no figures.")
 @click.option("--full", is_flag=True, help="The largest simulations too (512 x 512 PEs), which take minutes.")
 @click.option("-o", "--output", metavar="DIR", help="Where the figures go [default: out/PAPER].")

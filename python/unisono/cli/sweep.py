@@ -9,6 +9,7 @@ from unisono.base.files import check_writable, write
 from unisono.base.letters import letters
 from unisono.base.pictures import form_of
 from unisono.base.reports import SweepPoint
+from unisono.cli._completion import algorithms, complete
 from unisono.cli._jobs import cores, pool
 from unisono.cli._options import (
     data_options,
@@ -37,11 +38,18 @@ _WIDEST = 16
 @site_options
 @click.option("--shapes", type=Shapes(), help="As in 4,8,16 or 4x4,8x8; 4..512 doubles from 4 to 512.")
 @click.option("--elements", type=Lengths(), required=True, help="As in 1,2,4; 1..32768 doubles from 1 to 32768.")
-@click.option("--algorithms", "listed", type=Names(), help="Only these, as in star,chain,tree.")
+@click.option(
+    "--algorithms",
+    "listed",
+    type=Names(),
+    shell_complete=complete(algorithms, several=True),
+    help="Only these, as in star,chain,tree.",
+)
 @click.option("--algorithm", "named", type=ALGORITHM, multiple=True, metavar="NAME", help="Only this one; repeatable.")
 @click.option(
     "--baseline",
     metavar="NAME",
+    shell_complete=complete(algorithms),
     help="The algorithm that the speed-up compares with [default on a wafer: chain, or flood for a broadcast; among "
     "ranks the one that libraries use for short vectors; on switches that reduce recursive-doubling for an allreduce, "
     "else in-network].",

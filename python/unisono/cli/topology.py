@@ -8,6 +8,7 @@ import unisono
 from unisono import InputError, Machine
 from unisono.base.files import write
 from unisono.base.pictures import form_of
+from unisono.cli._completion import complete, machines
 from unisono.cli._failures import NO
 from unisono.cli._options import fail_option, json_option, limit_options
 from unisono.cli._output import number, print_fields, print_json, print_lines, print_table, working
@@ -20,7 +21,7 @@ _SOLD_PORTS = 64
 
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete(machines, files=True))
 @fail_option
 @click.option("--check", is_flag=True, help="Check that no packets can block each other for ever.")
 @click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the network, or a part of it where it is large.")

@@ -9,6 +9,7 @@ from unisono import Traffic
 from unisono.base.files import write
 from unisono.base.inputs import parse_bytes
 from unisono.base.pictures import form_of
+from unisono.cli._completion import of_names
 from unisono.cli._options import fail_option, json_option, limit_options, machine_option
 from unisono.cli._output import microseconds, params_text, print_fields, print_json, print_lines, print_table, progress
 from unisono.cli._pictures import check_picture
@@ -19,7 +20,7 @@ __all__ = ["traffic"]
 
 
 @click.command()
-@click.argument("pattern", metavar="|".join(PATTERNS))
+@click.argument("pattern", metavar="|".join(PATTERNS), shell_complete=of_names(PATTERNS))
 @machine_option
 @fail_option
 @click.option(

@@ -9,6 +9,7 @@ import unisono
 from unisono import InputError
 from unisono.base import names
 from unisono.base.files import check_writable
+from unisono.cli._completion import of_names
 from unisono.cli._measurements import judge
 from unisono.cli._options import json_option
 from unisono.cli._output import params_text, print_json, print_lines, print_table, progress
@@ -19,6 +20,7 @@ from unisono.mpi.collectives import MEASURED
 from unisono.mpi.exports import FORMATS, says
 from unisono.mpi.groups import counts as whole_numbers
 from unisono.mpi.library import import_mpi, together
+from unisono.sampled_tuning import tune_share
 from unisono.tuning import LIBRARY, Cell, groups, rows_of
 from unisono.tuning import tune as measure
 
@@ -33,7 +35,9 @@ _SIZES = "8,64,512,4KiB,32KiB,256KiB,1MiB,4MiB"
 
 
 @click.command()
-@click.argument("collectives", metavar="COLLECTIVE[,COLLECTIVE...]", required=False)
+@click.argument(
+    "collectives", metavar="COLLECTIVE[,COLLECTIVE...]", required=False, shell_complete=of_names(MEASURED, several=True)
+)
 @click.option(
     "--machine",
     type=MACHINE,
@@ -61,7 +65,10 @@ _SIZES = "8,64,512,4KiB,32KiB,256KiB,1MiB,4MiB"
     help="Measure nothing: judge choices from a part of the measurements of PICO in a folder.",
 )
 @click.option(
-    "--share", type=float, default=0.25, show_default=True, metavar="S", help="With --from: the part that is used."
+    "--share",
+    type=float,
+    metavar="S",
+    help="Measure at most this part of the points, as in 0.25, and expect the others by those [all; with --from 0.25].",
 )
 @json_option
 def tune(
@@ -75,14 +82,16 @@ def tune(
     target: str,
     output: str | None,
     results: str | None,
-    share: float,
+    share: float | None,
     as_json: bool,
 ) -> int:
     """Measures what the machine's model proposes beside the library's own, and writes what is best as a plan file."""
+    if share is not None and not 0 < share <= 1:
+        raise InputError(f"--share is {share:g}; accepted are numbers above 0, at most 1")
     if results is not None:
         if collectives or machine or output:
             raise InputError("--from judges all collectives of the measurements, without COLLECTIVE, --machine and -o")
-        return judge(results, share, as_json)
+        return judge(results, 0.25 if share is None else share, as_json)
     if collectives is None or machine is None or output is None:
         raise InputError("tune needs a COLLECTIVE, --machine M.toml and -o T.plan, or --from FOLDER")
     mpi = import_mpi()
@@ -113,8 +122,13 @@ def tune(
     placed, limits, missing = groups(mpi, world, wanted, limits)
     if not placed:
         together(world, lambda: _refuse(missing))
+    asked = (mpi, world, kinds, where, counts, (placed, limits), candidates, rounds)
+    spent = None
     with progress("tuning") as on_cell:
-        families = measure(mpi, world, kinds, where, counts, (placed, limits), candidates, rounds, on_cell, expressible)
+        if share is None:
+            families = measure(*asked, on_cell, expressible)
+        else:
+            families, spent = tune_share(*asked, share, on_cell, expressible)
     if world.rank != 0:
         return 0
     measured = [family for family in families if family.cells]
@@ -126,12 +140,16 @@ def tune(
     cells = list({id(cell): cell for family in measured for of in family.cells.values() for cell in of}.values())
     if as_json:
         table = [row.report() for row in rows]
-        print_json({"table": table, "cells": [c.report() for c in cells], "missing": missing, "file": output})
+        points = len([contender for cell in cells for contender in cell.contenders])
+        counted = {"measured": points, "points": points} if spent is None else spent._asdict()
+        print_json({"table": table, "cells": [c.report() for c in cells], "missing": missing, "file": output} | counted)
         return 0
     _print(cells)
     print_lines(*(f"not to be had on these nodes: {text}" for text in missing))
     between = len({(row.ranks, row.per_node) for row in rows if not row.measured})
     note = f"; times on {between} more numbers of ranks were interpolated" if between else ""
+    if spent is not None:
+        print_lines(f"measured {spent.measured} of {spent.points} points; ~ : expected from these")
     print_lines("", f"wrote {output}: {len(rows)} rows{note}")
     return 0
 
@@ -152,7 +170,7 @@ def _print(cells: list[Cell]) -> None:
                 [
                     *((cell.collective, str(cell.ranks), str(cell.bytes)) if at == 0 else ("", "", "")),
                     " ".join(filter(None, [name, params_text(params), unused, mark])),
-                    f"{contender.seconds * 1e6:.2f}",
+                    f"{'' if contender.measured else '~'}{contender.seconds * 1e6:.2f}",
                     "" if contender.plan is None else f"{contender.won}/{cell.rounds}",
                 ]
             )

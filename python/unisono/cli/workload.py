@@ -9,6 +9,7 @@ from unisono import InputError, training
 from unisono.base.files import write
 from unisono.base.pictures import form_of
 from unisono.base.reports import WorkloadReport
+from unisono.cli._completion import complete, workloads
 from unisono.cli._options import fail_option, json_option, level_options, limit_options, rate_options
 from unisono.cli._output import number, params_text, print_fields, print_json, print_lines, print_table, working
 from unisono.cli._pictures import check_picture
@@ -25,7 +26,13 @@ _BY = {"model": "by the model", "flow": "by flows", "packet": "packet by packet"
 
 
 @click.command()
-@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[NAME | -- ARGS...]")
+@click.argument(
+    "words",
+    nargs=-1,
+    type=click.UNPROCESSED,
+    metavar="[NAME | -- ARGS...]",
+    shell_complete=complete(workloads, files=True),
+)
 @click.option(
     "--machine", type=MACHINE, metavar="NAME|FILE", help="A network: a preset (see 'unisono machines') or a TOML file."
 )

@@ -13,7 +13,7 @@ use unisono_lower::{Exchange, Flow, Round};
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
-    AlgorithmError, Case, Info, Params,
+    AlgorithmError, Case, Formula, Info, Params,
     ranks::{Extents, RankAlgorithm, extents::DIMS},
 };
 
@@ -25,6 +25,7 @@ const INFO: Info = Info {
     reference: "Prisacari and others: Bandwidth-optimal all-to-all exchanges in fat tree networks, 2013; HammingMesh, section 5",
     collectives: &[Kind::Allgather, Kind::Alltoall],
     params: &[DIMS],
+    formulas: &[Formula::new("hockney", &[Kind::Allgather, Kind::Alltoall], "(P-1) (alpha + n beta)")],
     ..Info::AMONG_RANKS
 };
 

@@ -13,7 +13,7 @@ use unisono_lower::{Exchange, Flow};
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
-    AlgorithmError, Case, Info, Params,
+    AlgorithmError, Case, Formula, Info, Params,
     ranks::{Around, Blocks, RankAlgorithm, exchanges_around},
 };
 
@@ -24,6 +24,8 @@ const INFO: Info = Info {
     summary: "two rings in opposite directions with half of the vector each; best for long vectors on links of two directions",
     reference: "Jain, Sabharwal: Optimal bucket algorithms for large MPI collectives on torus interconnects, 2010",
     collectives: &[Kind::Allreduce],
+    formulas: &[Formula::new("hockney", &[Kind::Allreduce], "4 (P-1) (alpha + n/(2 P) beta) + (P-1) n/P gamma")
+        .when("2 P divides the vector")],
     ..Info::AMONG_RANKS
 };
 

@@ -12,7 +12,8 @@ use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
-    AlgorithmError, Case, Info, Params,
+    AlgorithmError, Case, Formula, Info, Params,
+    formula::POWER_OF_TWO,
     ranks::{
         RankAlgorithm, segments,
         tree::{children, parent, size, top},
@@ -27,6 +28,11 @@ const INFO: Info = Info {
     reference: "Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH, 2005",
     collectives: &[Kind::Broadcast, Kind::Gather, Kind::Reduce, Kind::Scatter],
     params: &[segments::WHOLE],
+    formulas: &[
+        Formula::new("hockney", &[Kind::Broadcast], "ceil(log2(P)) (alpha + n beta)"),
+        Formula::new("hockney", &[Kind::Reduce], "ceil(log2(P)) (alpha + n beta + n gamma)"),
+        Formula::new("hockney", &[Kind::Gather, Kind::Scatter], "log2(P) alpha + (P-1) n beta").when(POWER_OF_TWO),
+    ],
     ..Info::AMONG_RANKS
 };
 

@@ -13,7 +13,7 @@ use unisono_collective::{Collective, Kind};
 use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
 
-use crate::{AlgorithmError, Case, Info, Params, ranks::RankAlgorithm};
+use crate::{AlgorithmError, Case, Formula, Info, Params, formula::POWER_OF_TWO, ranks::RankAlgorithm};
 
 pub struct Bruck;
 
@@ -22,6 +22,10 @@ const INFO: Info = Info {
     summary: "as few rounds as any number of ranks can do with; blocks travel in several hops; best for short blocks",
     reference: "Bruck et al.: Efficient algorithms for all-to-all communications in multiport message-passing systems, 1997",
     collectives: &[Kind::Allgather, Kind::Alltoall],
+    formulas: &[
+        Formula::new("hockney", &[Kind::Allgather], "ceil(log2(P)) alpha + (P-1) n beta"),
+        Formula::new("hockney", &[Kind::Alltoall], "log2(P) (alpha + P/2 n beta)").when(POWER_OF_TWO),
+    ],
     ..Info::AMONG_RANKS
 };
 

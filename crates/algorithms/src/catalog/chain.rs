@@ -2,8 +2,10 @@
 //!
 //! T = B + (2 T_R + 2)(P - 1). Source: "Near-Optimal Wafer-Scale Reduce", section 5.2, Lemma 5.2.
 
+use unisono_collective::Kind;
+
 use crate::{
-    AlgorithmError, Info, Params,
+    AlgorithmError, Formula, Info, Params,
     line::{LineTree, Side},
 };
 
@@ -13,6 +15,7 @@ const INFO: Info = Info {
     name: "chain",
     summary: "each PE adds its vector to its neighbor's and passes it on; best for long vectors",
     reference: "Near-Optimal Wafer-Scale Reduce, section 5.2",
+    formulas: &[Formula::new("paper", &[Kind::Reduce], "B + (2 T_R + 2) (P-1)")],
     ..Info::ON_LINE
 };
 

@@ -16,7 +16,7 @@ use unisono_collective::{Collective, Kind};
 use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
 
-use crate::{AlgorithmError, Case, Info, Param, Params, ranks::RankAlgorithm};
+use crate::{AlgorithmError, Case, Formula, Info, Param, Params, formula::POWER_OF_TWO, ranks::RankAlgorithm};
 
 pub struct Dissemination;
 
@@ -26,6 +26,7 @@ const INFO: Info = Info {
     reference: "Hoefler et al.: Fast barrier synchronization for InfiniBand, 2006; Bruck, Ho: Efficient global combine operations, 1993",
     collectives: &[Kind::Allreduce, Kind::Barrier],
     params: &[Param { name: "ways", values: "messages of a rank in a round, from 1 to 1024 (default: 1)" }],
+    formulas: &[Formula::new("hockney", &[Kind::Allreduce], "log2(P) (alpha + n beta + n gamma)").when(POWER_OF_TWO)],
     ..Info::AMONG_RANKS
 };
 

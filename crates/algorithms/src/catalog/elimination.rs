@@ -24,7 +24,7 @@ use unisono_collective::{Collective, Kind};
 use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
 
-use crate::{AlgorithmError, Case, Info, Param, Params, ranks::RankAlgorithm};
+use crate::{AlgorithmError, Case, Formula, Info, Param, Params, formula::POWER_OF_TWO, ranks::RankAlgorithm};
 
 pub struct Elimination;
 
@@ -34,6 +34,7 @@ const INFO: Info = Info {
     reference: "Rabenseifner, Traeff: More efficient reduction algorithms for non-power-of-two number of processors, 2004",
     collectives: &[Kind::Allreduce],
     params: &[Param { name: "protocol", values: "overlapping, non-overlapping, halving (default: overlapping)" }],
+    formulas: &[Formula::new("hockney", &[Kind::Allreduce], "log2(P) (alpha + n beta + n gamma)").when(POWER_OF_TWO)],
     ..Info::AMONG_RANKS
 };
 

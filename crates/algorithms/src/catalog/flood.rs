@@ -10,7 +10,7 @@ use unisono_machine::Grid;
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
-    Algorithm, AlgorithmError, Case, Info, Params, Profile,
+    Algorithm, AlgorithmError, Case, Formula, Info, Params, Profile,
     line::{Keep, broadcast},
 };
 
@@ -21,6 +21,7 @@ const INFO: Info = Info {
     summary: "broadcast by routers that duplicate one stream, in 1D and 2D; optimal",
     reference: "Near-Optimal Wafer-Scale Reduce, sections 4.2 and 7.1",
     collectives: &[Kind::Broadcast],
+    formulas: &[Formula::new("paper", &[Kind::Broadcast], "B + M + N + 2 T_R - 1").when("from PE 0 over M x N PEs")],
     ..Info::ON_GRID
 };
 

@@ -30,6 +30,7 @@ const INFO: Info = Info {
     reference: "Lakhotia et al., \"Accelerating Allreduce with in-network reduction on Intel PIUMA\", 2022",
     collectives: &[Kind::Allreduce, Kind::Barrier, Kind::Broadcast, Kind::Reduce, Kind::Scan],
     params: &[EMBEDDINGS, CHUNKS],
+    formulas: &[],
     needs: &[Means::ReducingSwitches],
     composed: false,
 };

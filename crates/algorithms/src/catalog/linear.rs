@@ -9,7 +9,7 @@ use unisono_collective::{Collective, Kind};
 use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
 
-use crate::{AlgorithmError, Case, Info, Params, ranks::RankAlgorithm};
+use crate::{AlgorithmError, Case, Formula, Info, Params, ranks::RankAlgorithm};
 
 pub struct Linear;
 
@@ -18,6 +18,10 @@ const INFO: Info = Info {
     summary: "straight to every rank that needs it, or rank after rank for a scan; best for few ranks",
     reference: "Open MPI, coll_base: basic linear",
     collectives: &[Kind::Alltoall, Kind::Gather, Kind::Scan, Kind::Scatter],
+    formulas: &[
+        Formula::new("hockney", &[Kind::Alltoall, Kind::Gather, Kind::Scatter], "(P-1) (alpha + n beta)"),
+        Formula::new("hockney", &[Kind::Scan], "(P-1) (alpha + n beta + n gamma)"),
+    ],
     ..Info::AMONG_RANKS
 };
 

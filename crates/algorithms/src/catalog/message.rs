@@ -7,7 +7,7 @@ use unisono_collective::Kind;
 use unisono_lower::{Estimate, GridPlacement, Phase, Placed, Terms};
 use unisono_schedule::{Builder, Operand};
 
-use crate::{Algorithm, AlgorithmError, Case, Info, Params, Profile};
+use crate::{Algorithm, AlgorithmError, Case, Formula, Info, Params, Profile};
 
 pub struct Message;
 
@@ -16,6 +16,7 @@ const INFO: Info = Info {
     summary: "one stream from the last PE to the root; as a broadcast, between two PEs",
     reference: "Near-Optimal Wafer-Scale Reduce, section 4.1",
     collectives: &[Kind::Broadcast, Kind::Message],
+    formulas: &[Formula::new("paper", &[Kind::Message], "B + P + 2 T_R")],
     ..Info::ON_GRID
 };
 

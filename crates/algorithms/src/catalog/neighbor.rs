@@ -11,7 +11,7 @@ use unisono_collective::Kind;
 use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
 
-use crate::{AlgorithmError, Case, Info, Params, ranks::RankAlgorithm};
+use crate::{AlgorithmError, Case, Formula, Info, Params, formula::EVEN, ranks::RankAlgorithm};
 
 pub struct Neighbor;
 
@@ -20,6 +20,7 @@ const INFO: Info = Info {
     summary: "exchanges two blocks a round with one neighbor and the other by turns, among an even number of ranks",
     reference: "Chen et al.: Performance evaluation of allgather algorithms on terascale Linux cluster with fast Ethernet, 2005",
     collectives: &[Kind::Allgather],
+    formulas: &[Formula::new("hockney", &[Kind::Allgather], "P/2 alpha + (P-1) n beta").when(EVEN)],
     ..Info::AMONG_RANKS
 };
 

@@ -9,7 +9,7 @@ use unisono_collective::Kind;
 use unisono_lower::{Exchange, Flow, Round};
 use unisono_schedule::{Builder, Operand};
 
-use crate::{AlgorithmError, Case, Info, Params, ranks::RankAlgorithm};
+use crate::{AlgorithmError, Case, Formula, Info, Params, ranks::RankAlgorithm};
 
 pub struct Pairwise;
 
@@ -18,6 +18,10 @@ const INFO: Info = Info {
     summary: "P-1 rounds, in round k with the ranks k before and after; best for long blocks",
     reference: "Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH, 2005",
     collectives: &[Kind::Alltoall, Kind::ReduceScatter],
+    formulas: &[
+        Formula::new("hockney", &[Kind::Alltoall], "(P-1) (alpha + n beta)"),
+        Formula::new("hockney", &[Kind::ReduceScatter], "(P-1) (alpha + n beta + n gamma)"),
+    ],
     ..Info::AMONG_RANKS
 };
 

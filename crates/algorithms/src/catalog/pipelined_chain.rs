@@ -10,7 +10,7 @@ use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
-    AlgorithmError, Case, Info, Param, Params,
+    AlgorithmError, Case, Formula, Info, Param, Params,
     ranks::{RankAlgorithm, segments, tree::top},
 };
 
@@ -22,6 +22,7 @@ const INFO: Info = Info {
     reference: "Open MPI, coll_base: pipeline",
     collectives: &[Kind::Broadcast, Kind::Reduce],
     params: &[Param { name: segments::NAME, values: "bytes of a segment, from 1 (default: 8192)" }],
+    formulas: &[Formula::new("hockney", &[Kind::Broadcast], "(P-2+S) (alpha + n/S beta)").when("S equal segments")],
     ..Info::AMONG_RANKS
 };
 

@@ -11,7 +11,8 @@ use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
-    AlgorithmError, Case, Info, Params,
+    AlgorithmError, Case, Formula, Info, Params,
+    formula::POWER_THAT_DIVIDES,
     ranks::{Blocks, Fold, RankAlgorithm, halving::Halving},
 };
 
@@ -22,6 +23,8 @@ const INFO: Info = Info {
     summary: "halves of the vector are exchanged and reduced, then gathered the same way back; best for long vectors",
     reference: "Rabenseifner: Optimization of collective reduction operations, 2004",
     collectives: &[Kind::Allreduce],
+    formulas: &[Formula::new("hockney", &[Kind::Allreduce], "2 log2(P) alpha + 2 (P-1)/P n beta + (P-1)/P n gamma")
+        .when(POWER_THAT_DIVIDES)],
     ..Info::AMONG_RANKS
 };
 

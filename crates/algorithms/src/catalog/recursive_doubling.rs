@@ -13,7 +13,8 @@ use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
-    AlgorithmError, Case, Info, Params,
+    AlgorithmError, Case, Formula, Info, Params,
+    formula::POWER_OF_TWO,
     ranks::{Fold, RankAlgorithm, halving::Halving},
 };
 
@@ -24,6 +25,10 @@ const INFO: Info = Info {
     summary: "exchanges with the rank 1, 2, 4, ... away; best for short vectors where a message costs the same to any number",
     reference: "Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH, 2005",
     collectives: &[Kind::Allgather, Kind::Allreduce, Kind::Scan],
+    formulas: &[
+        Formula::new("hockney", &[Kind::Allreduce], "log2(P) (alpha + n beta + n gamma)").when(POWER_OF_TWO),
+        Formula::new("hockney", &[Kind::Allgather], "log2(P) alpha + (P-1) n beta").when(POWER_OF_TWO),
+    ],
     ..Info::AMONG_RANKS
 };
 

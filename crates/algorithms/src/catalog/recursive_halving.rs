@@ -12,7 +12,8 @@ use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
-    AlgorithmError, Case, Info, Params,
+    AlgorithmError, Case, Formula, Info, Params,
+    formula::POWER_OF_TWO,
     ranks::{Fold, RankAlgorithm, halving::Halving},
 };
 
@@ -23,6 +24,9 @@ const INFO: Info = Info {
     summary: "exchanges half of what is left with the rank P/2, P/4, ... away; best for short and middle blocks",
     reference: "Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH, 2005",
     collectives: &[Kind::ReduceScatter],
+    formulas: &[
+        Formula::new("hockney", &[Kind::ReduceScatter], "log2(P) alpha + (P-1) n (beta + gamma)").when(POWER_OF_TWO)
+    ],
     ..Info::AMONG_RANKS
 };
 

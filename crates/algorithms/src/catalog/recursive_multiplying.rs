@@ -12,7 +12,7 @@ use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
-    AlgorithmError, Case, Info, Param, Params,
+    AlgorithmError, Case, Formula, Info, Param, Params,
     multiplying::{Best, Search, StagePrices, Stages, Wrap, best_factored, orders, within_nodes},
     ranks::RankAlgorithm,
 };
@@ -28,6 +28,12 @@ const INFO: Info = Info {
         name: "schedule",
         values: "stages such as a8,a3,a4 or c6m2,a2,a2,e6m2 or m1g2a3,n1g3a2; default the best for the machine",
     }],
+    formulas: &[Formula::new(
+        "pipelining-postal",
+        &[Kind::Allreduce],
+        "k (alpha_p + (a-1) (alpha_r + n beta + n gamma))",
+    )
+    .when("P = a^k, in k stages of a ranks")],
     ..Info::AMONG_RANKS
 };
 

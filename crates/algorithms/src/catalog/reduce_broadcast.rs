@@ -10,7 +10,7 @@ use unisono_schedule::{Builder, Operand};
 
 use super::flood::flood_terms;
 use crate::{
-    ALGORITHMS, Algorithm, AlgorithmError, Case, Info, Means, Param, Params, Profile, Size,
+    ALGORITHMS, Algorithm, AlgorithmError, Case, Formula, Info, Means, Param, Params, Profile, Size,
     compose::{find, resolve},
     line::{Keep, broadcast},
 };
@@ -28,6 +28,8 @@ const INFO: Info = Info {
         Param { name: "root", values: "end, middle (default: end)" },
     ],
     needs: &[Means::Grid, Means::Messages],
+    formulas: &[Formula::new("paper", &[Kind::Allreduce], "T_reduce + T_broadcast")
+        .when("T_reduce and T_broadcast are the times of its parts")],
     composed: true,
 };
 

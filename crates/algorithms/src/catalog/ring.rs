@@ -11,7 +11,8 @@ use unisono_lower::{Estimate, GridPlacement, Phase, Placed, Terms};
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
-    Algorithm, AlgorithmError, Case, Info, Means, Param, Params, Profile, Size,
+    Algorithm, AlgorithmError, Case, Formula, Info, Means, Param, Params, Profile, Size,
+    formula::DIVIDES,
     ranks::{self, RankRing},
 };
 
@@ -24,6 +25,12 @@ const INFO: Info = Info {
     collectives: ranks::RING_COLLECTIVES,
     params: &[Param { name: "mapping", values: "line, fold (default: line)" }],
     needs: &[Means::Grid, Means::Messages],
+    formulas: &[
+        Formula::new("hockney", &[Kind::Allgather], "(P-1) (alpha + n beta)"),
+        Formula::new("hockney", &[Kind::ReduceScatter], "(P-1) (alpha + n beta + n gamma)"),
+        Formula::new("hockney", &[Kind::Allreduce], "2 (P-1) (alpha + n/P beta) + (P-1) n/P gamma").when(DIVIDES),
+        Formula::new("paper", &[Kind::Allreduce], "2 (P-1) B/P + 4 P - 6 + 2 (P-1) (2 T_R + 1)").when(DIVIDES),
+    ],
     ..Info::ON_GRID
 };
 

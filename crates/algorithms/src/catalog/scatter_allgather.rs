@@ -12,7 +12,8 @@ use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
-    AlgorithmError, Case, Info, Param, Params,
+    AlgorithmError, Case, Formula, Info, Param, Params,
+    formula::POWER_THAT_DIVIDES,
     ranks::{
         Around, Blocks, RankAlgorithm,
         halving::Halving,
@@ -28,6 +29,8 @@ const INFO: Info = Info {
     reference: "Barnett et al.: Interprocessor collective communication library, 1994",
     collectives: &[Kind::Broadcast],
     params: &[Param { name: "allgather", values: "ring, recursive-doubling (P a power of two) (default: ring)" }],
+    formulas: &[Formula::new("hockney", &[Kind::Broadcast], "(log2(P) + P - 1) alpha + 2 (P-1)/P n beta")
+        .when(POWER_THAT_DIVIDES)],
     ..Info::AMONG_RANKS
 };
 

@@ -11,7 +11,7 @@ use unisono_schedule::Builder;
 
 use super::chain::Chain;
 use crate::{
-    Algorithm, AlgorithmError, Case, Info, Params, Profile,
+    Algorithm, AlgorithmError, Case, Formula, Info, Params, Profile,
     line::{Keep, copy_to_output, line_case, own_input, reduce, reduce_estimate},
 };
 
@@ -22,6 +22,7 @@ const INFO: Info = Info {
     summary: "a chain through all PEs of a grid, row by row; best for vectors much longer than the grid has PEs",
     reference: "Near-Optimal Wafer-Scale Reduce, section 7.3",
     collectives: &[Kind::Reduce],
+    formulas: &[Formula::new("paper", &[Kind::Reduce], "B + (2 T_R + 2) (M N - 1)").when("on M x N PEs, to PE 0")],
     ..Info::ON_GRID
 };
 

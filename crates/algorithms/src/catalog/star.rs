@@ -5,8 +5,10 @@
 
 use unisono_lower::Sharper;
 
+use unisono_collective::Kind;
+
 use crate::{
-    AlgorithmError, Info, Params,
+    AlgorithmError, Formula, Info, Params,
     line::{LineTree, Side, Sides},
 };
 
@@ -16,6 +18,7 @@ const INFO: Info = Info {
     name: "star",
     summary: "every PE sends straight to the root; best for one wavelet",
     reference: "Near-Optimal Wafer-Scale Reduce, section 5.1",
+    formulas: &[Formula::new("paper", &[Kind::Reduce], "B (P-1) + 2 T_R + 1")],
     ..Info::ON_LINE
 };
 

@@ -4,8 +4,11 @@
 //! P = 2^k: T = max(B k, B P k / (2(P-1)) + P-1) + (2 T_R + 1) k. Source: "Near-Optimal Wafer-Scale Reduce",
 //! section 5.3, Lemma 5.3.
 
+use unisono_collective::Kind;
+
 use crate::{
-    AlgorithmError, Info, Params,
+    AlgorithmError, Formula, Info, Params,
+    formula::POWER_OF_TWO,
     line::{LineTree, Side},
 };
 
@@ -15,6 +18,12 @@ const INFO: Info = Info {
     name: "tree",
     summary: "binary tree: the number of active PEs halves each round; best for short vectors",
     reference: "Near-Optimal Wafer-Scale Reduce, section 5.3",
+    formulas: &[Formula::new(
+        "paper",
+        &[Kind::Reduce],
+        "max(B log2(P), B P log2(P)/(2 (P-1)) + P-1) + (2 T_R + 1) log2(P)",
+    )
+    .when(POWER_OF_TWO)],
     ..Info::ON_LINE
 };
 

@@ -4,8 +4,10 @@
 //! E = B(2P - G - S) with G = ceil(P/S) > 1, L = P-1, D = S + G - 2, C = 2B (B if S = 1, G = 1 or S = P-1).
 //! Source: "Near-Optimal Wafer-Scale Reduce", section 5.4.
 
+use unisono_collective::Kind;
+
 use crate::{
-    AlgorithmError, Info, Param, Params,
+    AlgorithmError, Formula, Info, Param, Params,
     line::{LineTree, Side, Sides},
 };
 
@@ -16,6 +18,12 @@ const INFO: Info = Info {
     summary: "chains in groups, then a chain over the groups' first PEs; good for all middle lengths",
     reference: "Near-Optimal Wafer-Scale Reduce, section 5.4",
     params: &[Param { name: "group", values: "PEs in a group, 1 to P (default: floor(sqrt(P)))" }],
+    formulas: &[Formula::new(
+        "paper",
+        &[Kind::Reduce],
+        "max(2 B, 2 B (P - sqrt(P))/(P-1) + P-1) + (2 T_R + 1) (2 sqrt(P) - 2)",
+    )
+    .when("P is a square above 1, in groups of sqrt(P)")],
     ..Info::ON_LINE
 };
 

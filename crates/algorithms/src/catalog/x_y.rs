@@ -9,7 +9,7 @@ use unisono_lower::{Estimate, Placed};
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
-    Algorithm, AlgorithmError, Case, Info, Param, Params, Profile,
+    Algorithm, AlgorithmError, Case, Formula, Info, Param, Params, Profile,
     compose::{line_names, line_param},
     line::{Keep, copy_to_output, line_case, own_input, reduce, reduce_estimate},
 };
@@ -26,6 +26,9 @@ const INFO: Info = Info {
         Param { name: "y", values: "a reduce on a line, for the column (default: auto-gen)" },
     ],
     composed: true,
+    formulas: &[
+        Formula::new("paper", &[Kind::Reduce], "T_x + T_y").when("T_x and T_y are the times of its parts x and y")
+    ],
     ..Info::ON_GRID
 };
 

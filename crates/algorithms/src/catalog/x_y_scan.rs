@@ -10,7 +10,7 @@ use unisono_collective::Kind;
 use unisono_lower::{GridPlacement, Placed};
 use unisono_schedule::{Builder, Operand};
 
-use crate::{Algorithm, AlgorithmError, Case, Info, Params, Size};
+use crate::{Algorithm, AlgorithmError, Case, Formula, Info, Params, Size};
 
 pub struct XYScan;
 
@@ -19,6 +19,7 @@ const INFO: Info = Info {
     summary: "partial sums run along every row, then down the last column and into each next row",
     reference: "this project; Near-Optimal Wafer-Scale Reduce has no scan",
     collectives: &[Kind::Scan],
+    formulas: &[Formula::new("paper", &[Kind::Scan], "B + (2 T_R + 2) (P-1)").when("on a row")],
     ..Info::ON_GRID
 };
 

@@ -1,0 +1,62 @@
+"""Names that the shell completes: in lists after a comma, in parameters, and where files are accepted too."""
+
+from collections.abc import Callable, Iterable
+
+import click
+from click.shell_completion import CompletionItem
+
+import unisono
+
+__all__ = ["MODELS", "algorithms", "complete", "machines", "of_names", "parameters", "workloads"]
+
+_Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+
+#: The models of `--model`.
+MODELS = (
+    "paper", "links", "packets", "hockney", "postal", "pipelining-postal", "logp", "loggp", "logfp", "loggops",
+    "alpha-beta",
+)  # fmt: skip
+
+
+def complete(listed: Callable[[], Iterable[str]], *, several: bool = False, files: bool = False) -> _Completer:
+    """Completes the names of a list; with ``several`` the one after the last comma, with ``files`` files too."""
+
+    def completer(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        before, comma, word = incomplete.rpartition(",") if several else ("", "", incomplete)
+        found = [CompletionItem(before + comma + name) for name in listed() if name.startswith(word)]
+        return [*found, CompletionItem(incomplete, type="file")] if files else found
+
+    return completer
+
+
+def of_names(names: Iterable[str], *, several: bool = False) -> _Completer:
+    """Completes names that are known when the command is defined."""
+    kept = tuple(names)
+    return complete(lambda: kept, several=several)
+
+
+def algorithms() -> list[str]:
+    """The algorithms of the registry."""
+    return [entry["name"] for entry in unisono.algorithms()]
+
+
+def machines() -> list[str]:
+    """The presets of machines."""
+    return [preset["name"] for preset in unisono.machine_presets()]
+
+
+def workloads() -> list[str]:
+    """The built-in workloads."""
+    return [preset["name"] for preset in unisono.workload_presets()]
+
+
+def parameters(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The parameters of the algorithm that the line names, or of all, up to the equals sign."""
+    asked = context.params.get("algorithm")
+    known = {
+        f"{param['name']}="
+        for entry in unisono.algorithms()
+        if asked in (None, entry["name"])
+        for param in entry["params"]
+    }
+    return [CompletionItem(name) for name in sorted(known) if name.startswith(incomplete)]

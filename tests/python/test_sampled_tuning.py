@@ -1,0 +1,91 @@
+"""Tables from a quarter of the measurements, with recorded times in place of measured ones."""
+
+from math import exp, log, log2
+
+import numpy as np
+import pytest
+import unisono as un
+from unisono.choosing import Belief, explore
+from unisono.cli import main
+from unisono.measuring import Timing
+from unisono.sampled_tuning import Try, cells_of, points_of
+from unisono.tuning import LIBRARY, Cell, families_of, rows_of
+
+#: Latency in seconds of a message and of a byte: which is best changes with the size.
+TIMES = {LIBRARY: (9e-6, 1.2e-9), "recursive-doubling": (3e-6, 1.5e-9), "ring": (2e-5, 4e-10), "bucket": (9e-5, 3e-9)}
+ROUNDS = 6
+COUNTS = [16, 256, 1024, 8192, 65536, 1 << 20]
+GROUPS = [(2, 2), (4, 4), (6, 6), (8, 8)]
+MACHINE = {"name": "m", "kind": "endpoint", "model": "hockney", "alpha_ns": 1000, "beta_ns_per_byte": 1}
+
+
+def recorded(name: str, ranks: int, elements: int) -> float:
+    alpha, beta = TIMES[name]
+    return alpha * log2(ranks) + beta * 4 * elements
+
+
+def timing(seconds: float) -> Timing:
+    return Timing([seconds] * ROUNDS, "", 10, 10)
+
+
+def tuned(share: float, idle: bool = True) -> tuple[list[Cell], int]:
+    tries = [
+        Try(group, count, lane, plan)
+        for group in GROUPS
+        for count in COUNTS
+        for lane, plan in enumerate(
+            [None]
+            + [
+                un.plan("allreduce", un.machine(MACHINE, group[0]), elements=count, algorithm=name)
+                for name in TIMES
+                if name != LIBRARY
+            ]
+        )
+    ]
+    belief, timings = Belief(points_of("allreduce", tries)), {}
+    for at in explore(belief, int(share * len(tries))):
+        seconds = recorded(tries[at].name, tries[at].group[0], tries[at].elements)
+        timings[at] = timing(seconds)
+        belief.observe(at, log(seconds))
+    cells = cells_of("allreduce", tries, belief, timings, ROUNDS, idle)
+    groups = {("allreduce", *group): [cell for cell in cells if cell.ranks == group[0]] for group in GROUPS}
+    (family,) = families_of(["allreduce"], [8], COUNTS, groups)
+    rows = rows_of(family, un.machine(MACHINE, 8))
+    # A row for each number of ranks from the first to the last, from 0 bytes on.
+    assert {row.ranks for row in rows if row.first_bytes == 0} == {2, 3, 4, 5, 6, 7, 8}
+    return cells, len(timings)
+
+
+def regret(cells: list[Cell]) -> float:
+    """The geometric mean of the chosen over the best time, of cells whose messages are not short."""
+    long = [cell for cell in cells if cell.bytes >= 2048]
+    best = [min(recorded(name, cell.ranks, cell.elements) for name in TIMES) for cell in long]
+    chosen = [recorded(cell.chosen, cell.ranks, cell.elements) for cell in long]
+    return exp(float(np.mean(np.log(np.array(chosen) / best))))
+
+
+def test_a_quarter_of_the_points_chooses_nearly_as_well_as_all() -> None:
+    cells, measured = tuned(0.25)
+    points = sum(len(cell.contenders) for cell in cells)
+    assert (points, measured) == (96, 24)
+    assert sum(contender.measured for cell in cells for contender in cell.contenders) == 24
+    always = [
+        recorded(LIBRARY, c.ranks, c.elements) / min(recorded(n, c.ranks, c.elements) for n in TIMES) for c in cells
+    ]
+    assert regret(tuned(1)[0]) < 1.05
+    assert regret(cells) < 1.1 < exp(float(np.mean(np.log(always))))
+
+
+def test_short_messages_are_served_only_by_what_was_measured_on_idle_ranks() -> None:
+    short = [cell for cell in tuned(0.25)[0] if cell.bytes < 2048]
+    for cell in short:
+        library, *others = cell.contenders
+        assert all(other.left for other in others if not (other.measured and library.measured))
+    assert {cell.chosen for cell in tuned(1, idle=False)[0] if cell.bytes < 2048} == {LIBRARY}
+    assert {cell.chosen for cell in tuned(1)[0] if cell.bytes < 2048} == {"recursive-doubling"}
+
+
+@pytest.mark.parametrize("share", ["0", "-1", "1.5", "nan"])
+def test_a_share_is_a_part(share: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tune", "--from", ".", "--share", share]) == 2
+    assert f"--share is {float(share):g}; accepted are numbers above 0, at most 1" in capsys.readouterr().err
