@@ -58,7 +58,8 @@ def _page(about: dict[str, Any], best: dict[str, dict[str, list[int]]]) -> str:
         else "At none of the sizes and machines of these pages.\n"
     )
     return (
-        f"# {name}\n\n{sentence}.\n\n| | |\n|---|---|\n{table}\n{_formulas(about)}"
+        f"# {name}\n\n{sentence}. [All algorithms](../algorithms.md)\n\n"
+        f"| fact | |\n|---|---|\n{table}\n{_formulas(about)}"
         f"## A small schedule\n\n{_picture(about)}\n\n"
         f"## Where it is best\n\nBy the models, among all algorithms, for {', '.join(map(_size, SIZES))}:\n\n{wins}\n"
         f"    unisono plan {about['collectives'][0]} --machine ... --algorithm {name}\n"
@@ -70,12 +71,12 @@ def _formulas(about: dict[str, Any]) -> str:
     if not about["formulas"]:
         return ""
     models = {"paper": "[Eq. 1](../wafer-model.md), in cycles"}
-    rows = "".join(
-        f"| {', '.join(form['collectives'])} | {models.get(form['model'], form['model'])} | `{form['time']}` "
-        f"| {form['when'] or 'always'} |\n"
+    lines = [
+        f"* `{form['time']}`: {', '.join(form['collectives'])}, by {models.get(form['model'], form['model'])}"
+        + (f", if {form['when']}" if form["when"] else "")
         for form in about["formulas"]
-    )
-    return f"## Time\n\n| collective | model | time | holds if |\n|---|---|---|---|\n{rows}\n{LEGEND}\n\n"
+    ]
+    return "\n".join(["## Time", "", *lines, "", LEGEND, "", ""])
 
 
 def _best() -> _Best:

@@ -246,3 +246,12 @@ def test_programs_of_row_chunks_run() -> None:
     assert "0 collectives" in str(code.explain(nodes=3))
     code.run()
     assert code.fetch(rows).tolist() == [[t] * 6 for t in range(4)]
+
+
+def test_a_file_that_is_no_program_is_refused(tmp_path: Path) -> None:
+    script = tmp_path / "job.sh"
+    for text in ("#!/bin/sh\necho\n", ""):
+        script.write_text(text)
+        ran = call("discover", str(script), "--nodes", "2")
+        assert (ran.code, ran.err.count("\n")) == (2, 1)
+        assert "job.sh' is no program; accepted are a .py file and a program in JSON" in ran.err

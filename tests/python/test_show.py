@@ -106,6 +106,29 @@ def test_other_files_are_refused(tmp_path: Path, files: dict[str, Path]) -> None
     assert call("show", str(cut)).code == 2
 
 
+def test_rows_of_a_plan_name_the_library_and_whole_algorithms(tmp_path: Path) -> None:
+    ring = un.plan("allreduce", "archer", shape=4, elements=8, algorithm="recursive-doubling")
+    table = tmp_path / "t.plan"
+    un.save_plans([(("allreduce", 4), 0, 64, 4), (ring, 65, None, 4)], table)
+    text = call("show", str(table)).out
+    library, planned = (line for line in text.splitlines() if line.startswith("allreduce"))
+    assert "the library" in library
+    assert "recursive-doubling" in planned
+    ran = call("verify", str(table))
+    assert ran.code == 2
+    assert "is a plan for MPI programs" in ran.err
+    assert "'unisono show' prints it" in ran.err
+
+
+def test_a_plan_serves_all_sizes_from_one_on(tmp_path: Path) -> None:
+    table = str(tmp_path / "t.plan")
+    for serve in ("64KiB-", "64KiB-any"):
+        sized = ["--machine", "archer", "--ranks", "4", "--bytes", "64KiB", "-o", table, "--serve", serve]
+        assert call("plan", "allreduce", *sized).code == 0
+        (row,) = un.load_plans(table)
+        assert (row["first_bytes"], row["last_bytes"]) == (65536, None)
+
+
 @given(at=st.integers(0, 10**6), byte=st.integers(0, 255), name=st.sampled_from(sorted(set(FORM_OF) - {"traces"})))
 def test_damaged_files_are_shown_or_refused_in_one_sentence(
     files: dict[str, Path], tmp_path_factory: pytest.TempPathFactory, at: int, byte: int, name: str

@@ -143,7 +143,7 @@ def test_a_graph_from_a_file_beside_the_machine_file(tmp_path: Path) -> None:
     [
         (["wse2"], "this needs a network"),
         (["archer"], "this needs a network"),
-        (["hx3mesh-small"], "presets are"),
+        (["hx3mesh-small"], "did you mean hx4mesh-small?); 'unisono machines' lists the presets"),
         (["hx2mesh-small", "--plot", "net.gif"], "end in .png, .svg or .pdf"),
         (["hx2mesh-small", "--plot", "nowhere/net.png"], "nowhere"),
         (["--check"], "say which network"),

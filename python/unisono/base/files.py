@@ -41,6 +41,8 @@ __all__ = [
 
 #: The largest schedule, plan or list of a user's data that is read: 4 GiB.
 MOST_BYTES = 2**32
+#: The first bytes of a plan for MPI programs.
+PLAN_MARK = b"UNISPLAN"
 #: The largest description that is read: a machine, a workload or a table in JSON.
 MOST_DESCRIPTION_BYTES = 2**26
 
@@ -118,10 +120,16 @@ def read_text(path: str | bytes | os.PathLike[str], most: int = MOST_BYTES) -> s
         OSError: it cannot be read.
 
     """
+    raw = read_bytes(path, most)
+    if raw.startswith(PLAN_MARK):
+        raise InputError(
+            f"'{title(path)}' is a plan for MPI programs, whose schedules are proved whenever it is read; "
+            "'unisono show' prints it"
+        )
     try:
-        return read_bytes(path, most).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+        return raw.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
-        raise InputError(f"'{title(path)}' is not a text file: byte {error.start} is no UTF-8") from None
+        raise InputError(f"'{title(path)}' is not a text file: byte {error.start} is not UTF-8") from None
 
 
 def read_json(path: str | bytes | os.PathLike[str], most: int = MOST_DESCRIPTION_BYTES) -> Any:

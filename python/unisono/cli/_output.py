@@ -81,8 +81,10 @@ def value_text(value: object) -> str:
     return f"{first.strip()} and {len(more)} more lines" if more else first
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> None:
-    """Prints a table; the columns in ``right`` are aligned to the right."""
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = (), whole: Sequence[str] = ()
+) -> None:
+    """Prints a table; the columns in ``right`` are aligned to the right, and those in ``whole`` are never broken."""
     with interrupts.importing():
         from rich.box import SIMPLE_HEAD
         from rich.console import Console
@@ -90,7 +92,9 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Se
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in columns:
-        table.add_column(column, justify="right" if column in right else "left", no_wrap=column in right)
+        table.add_column(
+            column, justify="right" if column in right else "left", no_wrap=column in (*right, *whole), overflow="fold"
+        )
     for row in rows:
         table.add_row(*map(printable, row))
     terminal = sys.stdout.isatty() and not _among_ranks()

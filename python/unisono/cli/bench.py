@@ -152,9 +152,9 @@ def _print(collective: str, ranks: int, plan_file: str, rows: list[dict[str, Any
         ]
         for row in rows
     ]
-    right = ["bytes", "planned µs", "library µs", "faster by", "rounds won"]
+    right = ["bytes", "planned µs", "library µs", "speed-up", "rounds won"]
     print_lines(f"{collective} of float32 on {ranks} ranks, {Path(plan_file).name} beside the library")
-    print_table(["bytes", "algorithm", "planned µs", "library µs", "faster by", "rounds won", "shown by"], cells, right)
+    print_table(["bytes", "algorithm", "planned µs", "library µs", "speed-up", "rounds won", "shown by"], cells, right)
     for row in rows:
         if row["ran"]["warning"]:
             print_lines(f"warning: {row['algorithm']} at {row['bytes']} bytes: {row['ran']['shown']}")

@@ -70,7 +70,7 @@ def _print_levels(measured: Levels, machine: dict[str, Any]) -> None:
     columns = ["level", "size", "ranks measured", *keys]
     print_table(columns, rows, right=columns[1:])
     if len(rows) == 1:
-        print_lines(f"the ranks are on one level, so the file has no others; {machine['name']} is that level")
+        print_lines("all ranks share one level, whose prices are those of the machine; the file has no [[levels]]")
     poor = [
         level.name for level, of in zip(measured.found, measured.measured, strict=True) if of.machine("")["fit"]["poor"]
     ]
@@ -95,4 +95,6 @@ def _print(measured: Calibration, machine: dict[str, object]) -> None:
             "measure on a quiet machine, with more rounds, or take what rests on it with care"
         )
     if measured.one_peer:
-        print_lines("with two ranks the multicast goes to one rank several times; four or more ranks say more")
+        print_lines(
+            "with two ranks, a multicast sends several times to one rank; use four or more ranks for better prices"
+        )

@@ -45,7 +45,7 @@ def export(table: str, target: str, output: str, library: str | None, check: boo
         print_json({"file": output, "format": target, "checked": checked, "load": load, "refused": None, **report})
         return 0
     print_lines(
-        f"wrote {output}: {made['rows']} rows of the table",
+        f"wrote {output}: {made['rows']} {'row' if made['rows'] == 1 else 'rows'} of the table",
         f"load it with: {' '.join(load)}",
         f"checked: {checked}",
         *(f"left to the library: {reason}" for reason in made["left"]),

@@ -46,7 +46,7 @@ _SHOWN = 10
 @click.option(
     "--serve",
     metavar="FIRST-LAST|all",
-    help="Of a .plan: the sizes that it serves, as in 1KiB-64KiB or 64KiB-any [the size planned for].",
+    help="Of a .plan: the sizes that it serves, as in 1KiB-64KiB or 64KiB-any, or all [the size planned for].",
 )
 @click.option(
     "--unlike-bits",
@@ -139,7 +139,7 @@ def _sizes(serve: str | None, planned: int) -> tuple[int, int | None]:
     first, dash, last = serve.partition("-")
     if not dash:
         raise InputError(f"--serve is '{serve}'; accepted are FIRST-LAST, as in 1KiB-64KiB or 64KiB-any, and all")
-    return parse_bytes(first), None if last == "any" else parse_bytes(last)
+    return parse_bytes(first), None if last in ("", "any") else parse_bytes(last)
 
 
 def print_report(report: PlanReport, candidates: int | None) -> None:

@@ -100,9 +100,12 @@ def _print(machine: Machine, report: dict[str, Any]) -> None:
         ]
     ]
     rows.append(["cost", _dollars(plane["cost_usd"]), _dollars(report["cost_usd"])])
-    one, every = "a plane", "the plane" if report["planes"] == 1 else f"all {report['planes']} planes"
     print_lines("")
-    print_table(["", one, every], rows, right=[one, every])
+    if report["planes"] == 1:
+        print_table(["", "count"], [[what, every] for what, _, every in rows], right=["count"])
+    else:
+        heads = ["a plane", f"all {report['planes']} planes"]
+        print_table(["", *heads], rows, right=heads)
     if report["cost_usd"] is None and plane["switch_ports"] > _SOLD_PORTS:
         print_lines("", f"no price: a switch of {plane['switch_ports']} ports is not sold, those that are have 64")
     elif report["cost_usd"] is None:

@@ -188,7 +188,7 @@ def _report(report: WorkloadReport, where: str, plot: str | None, as_json: bool)
             f"{c['bytes']:,}",
             f"{c['algorithm']} {params_text(c['params'])}".rstrip(),
             _ms(c["end"] - c["begin"]),
-            "" if c["blocking"] else "no",
+            "yes" if c["blocking"] else "no",
         ]
         for phase in report["phases"]
         for c in phase["communication"]

@@ -7,7 +7,7 @@ from typing import Any, SupportsIndex
 
 from unisono import _core
 from unisono._core import InputError
-from unisono.base.files import read_text
+from unisono.base.files import read_text, title
 from unisono.base.inputs import MachineLike
 from unisono.base.reports import DiscoveryReport
 from unisono.discovery.prediction import as_report, predictions, without_machine
@@ -45,6 +45,8 @@ def discover(
             raise InputError("the program is not read: it nests too deeply") from None
     else:
         text = read_text(program)
+        if not text.lstrip().startswith("{"):
+            raise InputError(f"'{title(program)}' is no program; accepted are a .py file and a program in JSON")
     if machine is None:
         without_machine(model, simulate)
         return _core.discover(text, nodes, rules)

@@ -106,10 +106,10 @@ def _machine(name: Any, sides: tuple[int, ...] | None) -> Machine:
     if not (looks_like_a_path or is_file(text)):
         known = names.preset(text)
         if known is None:
-            near, listed = names.did_you_mean(text, presets), ", ".join(presets)
-            raise InputError(
-                f"'{title(text)}' is neither a machine preset nor a machine file{near}; presets are {listed}"
-            )
+            near = names.did_you_mean(text, presets)
+            # A list of all would hide the proposal.
+            listed = "'unisono machines' lists the presets" if near else f"presets are {', '.join(presets)}"
+            raise InputError(f"'{title(text)}' is neither a machine preset nor a machine file{near}; {listed}")
         return Machine.preset(known, sides)
     if not exists(text):
         raise InputError(f"the machine file '{title(text)}' does not exist; the presets are {', '.join(presets)}")
