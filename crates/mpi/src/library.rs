@@ -12,7 +12,7 @@ use crate::{
     call::{Call, Reduction},
     functions::{Attribute, CopyAttribute, Functions},
     progress::Hook,
-    symbols::{Scope, file_of},
+    symbols::{Scope, file_of, find_next, share_a_file},
 };
 
 pub type Comm = usize;
@@ -106,6 +106,12 @@ impl Library {
     /// The address of a function that not every library has.
     pub fn find_function(&self, name: &std::ffi::CStr) -> Option<*mut c_void> {
         self.scope.find(name)
+    }
+
+    /// The address of a function of a tool that comes between this library and the MPI library, as a profiler does
+    /// that is linked to the program.
+    pub fn find_tool(&self, name: &std::ffi::CStr) -> Option<*mut c_void> {
+        find_next(name).filter(|&function| !share_a_file(function, self.functions.Comm_rank as *const c_void))
     }
 
     /// The address of a function that the Fortran bindings have, if they are loaded.

@@ -11,7 +11,7 @@ use crate::{
     port::{Port, Request},
     route::Route,
     rows::Rows,
-    watch::Watch,
+    watch::{CallNotes, Watch},
 };
 
 /// The programs of an entry that ran, by rank of the schedule, which differs from that of the communicator where the
@@ -83,18 +83,16 @@ impl Planned {
         beside
     }
 
-    /// Finds ranks that make one call with different lengths, which [`Planned::note`] then needs to be told of every
-    /// call.
+    /// Finds ranks that make one call with different lengths, if every call is noted ([`Planned::notes`]).
     pub fn watched(mut self, watch: Option<Watch>) -> Self {
         self.watch = watch;
         self
     }
 
-    /// Notes that this rank makes a collective call on the communicator, whoever serves it; all its ranks make the
-    /// same. Returns the number of the call, for [`Planned::wait_for`].
-    #[inline]
-    pub fn note(&mut self, call: Option<&Call>) -> u64 {
-        self.watch.as_mut().map_or(0, |watch| watch.note(call))
+    /// Where collective calls on the communicator are noted, whoever serves them; all its ranks make the same. None
+    /// where no row depends on the length of a call. The number of a note is for [`Planned::wait_for`].
+    pub fn notes(&self) -> Option<&Arc<CallNotes>> {
+        self.watch.as_ref().map(Watch::calls)
     }
 
     /// The call that runs next.

@@ -135,8 +135,8 @@ impl Library {
     /// The handle that the program has at an address.
     ///
     /// # Safety
-    /// There is a request.
-    pub unsafe fn request_at(&self, from: usize) -> usize {
+    /// There is a communicator or a request.
+    pub unsafe fn handle_at(&self, from: usize) -> usize {
         let from = ptr::with_exposed_provenance::<u8>(from);
         match self.constants.abi {
             // SAFETY: as the caller promises; MPICH's handles have 32 bits.

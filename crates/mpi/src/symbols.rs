@@ -17,6 +17,8 @@ unsafe extern "C" {
 }
 
 const RTLD_NOW: c_int = 2;
+/// In the libraries that were loaded after the one that calls.
+const RTLD_NEXT: *mut c_void = std::ptr::without_provenance_mut(usize::MAX);
 /// Only if the process has it already.
 const RTLD_NOLOAD: c_int = 4;
 
@@ -62,8 +64,26 @@ impl Scope {
     }
 }
 
+/// The function of this name in the libraries that were loaded after this one.
+pub fn find_next(name: &CStr) -> Option<*mut c_void> {
+    // SAFETY: the handle is the one that stands for these libraries.
+    let address = unsafe { dlsym(RTLD_NEXT, name.as_ptr()) };
+    (!address.is_null()).then_some(address)
+}
+
+/// Whether one file holds the code at both addresses.
+pub fn share_a_file(a: *const c_void, b: *const c_void) -> bool {
+    matches!((info_of(a), info_of(b)), (Some(a), Some(b)) if a.base == b.base)
+}
+
 /// The file that holds the code or data at `address`.
 pub fn file_of(address: *const c_void) -> String {
+    let Some(info) = info_of(address).filter(|info| !info.file.is_null()) else { return String::new() };
+    // SAFETY: the name belongs to the loader and ends with a zero.
+    unsafe { CStr::from_ptr(info.file) }.to_string_lossy().into_owned()
+}
+
+fn info_of(address: *const c_void) -> Option<DlInfo> {
     let mut info = DlInfo {
         file: std::ptr::null(),
         base: std::ptr::null_mut(),
@@ -71,9 +91,5 @@ pub fn file_of(address: *const c_void) -> String {
         address: std::ptr::null_mut(),
     };
     // SAFETY: dladdr only reads its own tables and fills `info`.
-    if unsafe { dladdr(address, &raw mut info) } == 0 || info.file.is_null() {
-        return String::new();
-    }
-    // SAFETY: the name belongs to the loader and ends with a zero.
-    unsafe { CStr::from_ptr(info.file) }.to_string_lossy().into_owned()
+    (unsafe { dladdr(address, &raw mut info) } != 0).then_some(info)
 }

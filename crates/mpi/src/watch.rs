@@ -40,6 +40,7 @@ pub struct Notes {
     /// By rank of the private communicator: its notes; null where a rank is on another node.
     ranks: Vec<*const AtomicU64>,
     own: usize,
+    /// The place of the next note. Threads that note at once may use one place, and then neither note counts.
     next: AtomicUsize,
 }
 
@@ -114,7 +115,10 @@ impl Notes {
     }
 
     fn note(&self, Name(name): Name, size: u64) {
-        let place = self.next.fetch_add(1, Ordering::Relaxed) % NOTES * WORDS;
+        // No operation here waits for earlier writes to reach other cores, which takes longer than the rest of a call.
+        let next = self.next.load(Ordering::Relaxed);
+        self.next.store(next.wrapping_add(1), Ordering::Relaxed);
+        let place = next % NOTES * WORDS;
         for (word, value) in [name, size, check(name, size)].into_iter().enumerate() {
             if let Some(at) = self.word(self.own, place + word) {
                 at.store(value, Ordering::Relaxed);
@@ -140,16 +144,40 @@ pub enum Calls {
     Begun,
 }
 
-/// The calls of one communicator, as its ranks note them.
-pub struct Watch {
+/// The calls of one communicator, as this rank notes them.
+pub struct CallNotes {
     notes: Arc<Notes>,
-    /// The ranks of the communicator, on the private one.
-    peers: Box<[c_int]>,
     first: c_int,
     serial: c_int,
     of: Calls,
-    /// Collective calls on the communicator until now, which is the same number on all its ranks.
-    calls: u64,
+    /// Collective calls on the communicator until now, which is the same number on all its ranks. MPI permits one
+    /// thread at a time.
+    calls: AtomicU64,
+}
+
+impl CallNotes {
+    /// Counts a collective call, of which every rank makes the same number, and notes its length, if it is known.
+    /// Returns its number.
+    #[inline]
+    pub fn note(&self, call: Option<&Call>) -> u64 {
+        let number = self.calls.load(Ordering::Relaxed) + 1;
+        self.calls.store(number, Ordering::Relaxed);
+        if let Some(call) = call {
+            self.notes.note(self.name(number), size_of_call(call.kind, call.bytes()));
+        }
+        number
+    }
+
+    fn name(&self, number: u64) -> Name {
+        Name::new(self.first, self.serial, self.of, number)
+    }
+}
+
+/// The calls of one communicator that wait.
+pub struct Watch {
+    calls: Arc<CallNotes>,
+    /// The ranks of the communicator, on the private one.
+    peers: Box<[c_int]>,
     /// The number of the call that waits, which is the latest one, or was begun earlier.
     current: u64,
     waiting: Waiting,
@@ -166,18 +194,13 @@ impl Watch {
     /// `serial` is the number that the first rank gave the communicator.
     pub fn new(notes: Arc<Notes>, peers: Box<[c_int]>, serial: c_int, of: Calls) -> Self {
         let first = peers.first().copied().unwrap_or(0);
-        Self { notes, peers, first, serial, of, calls: 0, current: 0, waiting: Waiting::default() }
+        let calls = Arc::new(CallNotes { notes, first, serial, of, calls: AtomicU64::new(0) });
+        Self { calls, peers, current: 0, waiting: Waiting::default() }
     }
 
-    /// Counts a collective call, of which every rank makes the same number, and notes its length, if it is known.
-    /// Returns its number.
-    #[inline]
-    pub fn note(&mut self, call: Option<&Call>) -> u64 {
-        self.calls += 1;
-        if let Some(call) = call {
-            self.notes.note(self.name(self.calls), size_of_call(call.kind, call.bytes()));
-        }
-        self.calls
+    /// Where the calls are noted, whoever serves them.
+    pub fn calls(&self) -> &Arc<CallNotes> {
+        &self.calls
     }
 
     /// The call that is under way from now on.
@@ -185,10 +208,6 @@ impl Watch {
     pub fn wait_for(&mut self, number: u64) {
         self.current = number;
         self.waiting = Waiting::default();
-    }
-
-    fn name(&self, number: u64) -> Name {
-        Name::new(self.first, self.serial, self.of, number)
     }
 
     /// Whether some rank is known to have made the call under way with another length; asked again and again while it
@@ -206,10 +225,10 @@ impl Watch {
             return false;
         }
         self.waiting.since = Some(now);
-        let (name, own) = (self.name(self.current), size_of_call(call.kind, call.bytes()));
+        let (name, own) = (self.calls.name(self.current), size_of_call(call.kind, call.bytes()));
         let differs = |size: u64| size != own && size & 0xf == own & 0xf;
         let ranks = self.peers.iter().filter_map(|&rank| usize::try_from(rank).ok());
-        ranks.filter_map(|rank| self.notes.noted(rank, name)).any(differs)
+        ranks.filter_map(|rank| self.calls.notes.noted(rank, name)).any(differs)
     }
 }
 
@@ -242,7 +261,7 @@ mod tests {
     }
 
     fn note(watch: &mut Watch, call: Option<&Call>) {
-        let number = watch.note(call);
+        let number = watch.calls.note(call);
         watch.wait_for(number);
     }
 
@@ -288,7 +307,7 @@ mod tests {
         let notes = notes();
         let mut here = watch(&notes, 3);
         note(&mut here, Some(&call(64)));
-        let name = here.name(here.calls);
+        let name = here.calls.name(1);
         assert_eq!(notes.noted(1, name), Some(size_of_call(Kind::Broadcast, 64)));
         (0..NOTES).for_each(|_| note(&mut here, Some(&call(64))));
         assert_eq!(notes.noted(1, name), None);

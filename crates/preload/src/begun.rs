@@ -19,7 +19,8 @@ use std::{
 };
 
 use unisono_mpi::{
-    Agreement, Call, Failed, GeneralRequest, Home, Library, Outcome, PersistentRequest, Planned, Rows, library,
+    Agreement, Call, CallNotes, Failed, GeneralRequest, Home, Library, Outcome, PersistentRequest, Planned, Rows,
+    library,
 };
 
 use crate::{
@@ -36,6 +37,7 @@ use crate::{
 /// The calls of a communicator that are under way.
 pub struct Begun {
     pub rows: Arc<Rows>,
+    notes: Option<Arc<CallNotes>>,
     queue: Mutex<Queue>,
 }
 
@@ -79,12 +81,12 @@ static CALLS: AtomicUsize = AtomicUsize::new(0);
 
 impl Begun {
     pub fn new(planned: Planned) -> Arc<Self> {
-        let rows = Arc::clone(planned.rows());
-        Arc::new(Self { rows, queue: Mutex::new(Queue { planned, calls: VecDeque::new() }) })
+        let (rows, notes) = (Arc::clone(planned.rows()), planned.notes().map(Arc::clone));
+        Arc::new(Self { rows, notes, queue: Mutex::new(Queue { planned, calls: VecDeque::new() }) })
     }
 
     pub fn note(&self, call: Option<&Call>) -> u64 {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner).planned.note(call)
+        self.notes.as_ref().map_or(0, |notes| notes.note(call))
     }
 
     /// What `work` makes of what runs the calls.
@@ -176,12 +178,22 @@ fn serve(arguments: &Arguments, request: usize, started: &Cell<bool>) -> Outcome
     if home.agreement() != Agreement::Planned || request == 0 {
         return Ok(false);
     }
-    let Some(known) = comms::found(comm) else { return Ok(false) };
+    comms::with_found(comm, |known| serve_on(library, home, known, arguments, request, started)).unwrap_or(Ok(false))
+}
+
+fn serve_on(
+    library: &Library,
+    home: &Home,
+    known: &Known,
+    arguments: &Arguments,
+    request: usize,
+    started: &Cell<bool>,
+) -> Outcome<bool> {
     let Some(begun) = known.begun() else { return Ok(false) };
     let described = arguments.describe(library, Some(home.comm()), known.ranks, known.rank);
     let number = begun.note(described.as_ref().ok().and_then(Option::as_ref).map(|described| &described.call));
     let Ok(Some(described)) = described else { return Ok(false) };
-    let Some(entry) = entry(arguments, home, begun, &known, &described) else { return Ok(false) };
+    let Some(entry) = entry(arguments, home, begun, known, &described) else { return Ok(false) };
     begun.begin(library, home, &described, (entry, number, known.ranks), || {
         let general = library.start_request()?;
         started.set(true);

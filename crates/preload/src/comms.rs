@@ -2,11 +2,15 @@
 //! ([`Home::join`]).
 
 use std::{
+    cell::Cell,
     ffi::{c_int, c_void},
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, TryLockError, atomic::AtomicBool},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, TryLockError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
 };
 
-use unisono_mpi::{Comm, Home, Joined, Library, Outcome, Planned};
+use unisono_mpi::{Call, CallNotes, Comm, Home, Joined, Library, Outcome, Planned, Rows};
 
 use crate::{
     begun::Begun,
@@ -19,8 +23,15 @@ pub struct Known {
     pub ranks: u32,
     pub rank: u32,
     /// None: all its calls are the library's own.
-    planned: Option<Mutex<Served>>,
+    planned: Option<Serving>,
     begun: Option<Arc<Begun>>,
+}
+
+/// What serves a communicator by a plan, and what tells which calls.
+pub struct Serving {
+    pub rows: Arc<Rows>,
+    notes: Option<Arc<CallNotes>>,
+    served: Mutex<Served>,
 }
 
 /// What serves the planned calls of a communicator, one at a time.
@@ -29,9 +40,33 @@ pub struct Served {
     pub buffers: Buffers,
 }
 
+impl Serving {
+    fn new(planned: Planned) -> Self {
+        let (rows, notes) = (Arc::clone(planned.rows()), planned.notes().map(Arc::clone));
+        Self { rows, notes, served: Mutex::new(Served { planned, buffers: Buffers::default() }) }
+    }
+
+    /// Notes a collective call that waits, whoever serves it, and returns its number.
+    #[inline]
+    pub fn note(&self, call: Option<&Call>) -> u64 {
+        self.notes.as_ref().map_or(0, |notes| notes.note(call))
+    }
+
+    /// None where a call is under way: then this one was made from inside.
+    pub fn lock(&self) -> Option<MutexGuard<'_, Served>> {
+        match self.served.try_lock() {
+            Ok(served) => Some(served),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+}
+
 impl Known {
-    pub fn is_planned(&self) -> bool {
-        self.planned.is_some()
+    /// What serves calls that wait, if a plan does.
+    #[inline]
+    pub fn serving(&self) -> Option<&Serving> {
+        self.planned.as_ref()
     }
 
     /// What serves calls that are only begun, if a plan does.
@@ -41,46 +76,88 @@ impl Known {
 
     /// A planned call failed midway.
     fn has_failed(&self) -> bool {
-        self.serve().is_some_and(|served| served.planned.is_running())
-    }
-
-    /// None where the communicator is unplanned, or where a call on it is under way: then this one was made from
-    /// inside.
-    pub fn serve(&self) -> Option<MutexGuard<'_, Served>> {
-        match self.planned.as_ref()?.try_lock() {
-            Ok(served) => Some(served),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
+        self.planned.as_ref().and_then(Serving::lock).is_some_and(|served| served.planned.is_running())
     }
 }
 
-/// By handle. Programs have few communicators at a time, so a list is found through fastest.
+/// By handle.
 static COMMS: RwLock<Vec<(Comm, Arc<Known>)>> = RwLock::new(Vec::new());
+/// Counts the changes of the list.
+static CHANGES: AtomicU64 = AtomicU64::new(0);
 
-/// What is known of a communicator; makes it ready for planned calls where nothing is.
+/// A communicator that a thread found, with the number of changes before it looked.
+struct Latest {
+    changes: u64,
+    comm: Comm,
+    known: Arc<Known>,
+}
+
+/// Communicators that a thread remembers.
+const REMEMBERED: usize = 4;
+
+thread_local! {
+    /// The latest ones, so that a call takes no lock and changes no counter that other threads have: such an operation
+    /// waits until earlier writes have reached other cores, which takes longer than the rest of an intercepted call.
+    static LATEST: [Cell<Option<Latest>>; REMEMBERED] = const { [const { Cell::new(None) }; REMEMBERED] };
+}
+
+fn place_of(comm: Comm) -> usize {
+    (comm ^ comm >> 8) % REMEMBERED
+}
+
+/// What `work` makes of what is known of a communicator; makes it ready for planned calls where nothing is.
 ///
 /// # Errors
 /// Those of the library.
 #[inline]
-pub fn known(library: &Library, home: Option<&Home>, comm: Comm) -> Outcome<Arc<Known>> {
-    match found(comm) {
-        Some(known) => Ok(known),
-        None => learn(library, home, comm),
+pub fn with_known<T>(library: &Library, home: Option<&Home>, comm: Comm, work: impl FnOnce(&Known) -> T) -> Outcome<T> {
+    let latest = match find(comm) {
+        Some(latest) => latest,
+        // Found by the next call, if it was put into the list.
+        None => Latest { changes: u64::MAX, comm, known: learn(library, home, comm)? },
+    };
+    Ok(with(latest, work))
+}
+
+/// What `work` makes of what is known of a communicator, if something is.
+#[inline]
+pub fn with_found<T>(comm: Comm, work: impl FnOnce(&Known) -> T) -> Option<T> {
+    find(comm).map(|latest| with(latest, work))
+}
+
+#[inline]
+fn with<T>(latest: Latest, work: impl FnOnce(&Known) -> T) -> T {
+    let done = work(&latest.known);
+    // A thread that ends remembers nothing.
+    let _ = LATEST.try_with(|all| all[place_of(latest.comm)].set(Some(latest)));
+    done
+}
+
+/// Takes what this thread remembers, so that its counter stays as it is.
+#[inline]
+fn find(comm: Comm) -> Option<Latest> {
+    let changes = CHANGES.load(Ordering::Acquire);
+    let latest = LATEST.try_with(|all| all[place_of(comm)].take()).ok().flatten();
+    match latest {
+        Some(latest) if latest.comm == comm && latest.changes == changes => Some(latest),
+        _ => look_up(comm, changes),
     }
 }
 
-/// What is known of a communicator, if something is.
-#[inline]
-pub fn found(comm: Comm) -> Option<Arc<Known>> {
+#[cold]
+fn look_up(comm: Comm, changes: u64) -> Option<Latest> {
     let comms = COMMS.read().unwrap_or_else(PoisonError::into_inner);
-    comms.iter().find(|(handle, _)| *handle == comm).map(|(_, known)| Arc::clone(known))
+    let (_, known) = comms.iter().find(|(handle, _)| *handle == comm)?;
+    Some(Latest { changes, comm, known: Arc::clone(known) })
 }
 
 #[cold]
 fn learn(library: &Library, home: Option<&Home>, comm: Comm) -> Outcome<Arc<Known>> {
     let inter = library.is_inter(comm)?;
     let (ranks, rank) = (library.size(comm)?, library.rank(comm)?);
+    if FREED.get().is_some_and(|freed| freed.comm == comm) {
+        return Ok(Arc::new(Known { ranks, rank, planned: None, begun: None }));
+    }
     let joined = match home {
         Some(home) if !inter => home.join(library, comm, ranks, rank)?,
         _ => Joined::Unplanned,
@@ -89,7 +166,7 @@ fn learn(library: &Library, home: Option<&Home>, comm: Comm) -> Outcome<Arc<Know
     let planned = match joined {
         Joined::Planned { planned, begun: by } => {
             begun = by.map(|planned| Begun::new(*planned));
-            Some(Mutex::new(Served { planned: *planned, buffers: Buffers::default() }))
+            Some(Serving::new(*planned))
         }
         Joined::Refused => {
             // Another rank has no proof to fail, and goes on.
@@ -100,9 +177,7 @@ fn learn(library: &Library, home: Option<&Home>, comm: Comm) -> Outcome<Arc<Know
     };
     library.set_attribute(comm, keyval(library)?)?;
     let known = Arc::new(Known { ranks, rank, planned, begun });
-    let mut comms = COMMS.write().unwrap_or_else(PoisonError::into_inner);
-    comms.retain(|(handle, _)| *handle != comm);
-    comms.push((comm, Arc::clone(&known)));
+    put(comm, Arc::clone(&known));
     Ok(known)
 }
 
@@ -147,15 +222,57 @@ extern "C" fn freed(comm: usize, _: c_int, _: *mut c_void, _: *mut c_void) -> c_
     let forget = || {
         let Some(library) = unisono_mpi::library() else { return };
         let comm = library.constants.handle(comm);
-        let mut comms = COMMS.write().unwrap_or_else(PoisonError::into_inner);
-        let Some(at) = comms.iter().position(|(handle, _)| *handle == comm) else { return };
-        let (_, known) = comms.swap_remove(at);
-        drop(comms);
-        if known.has_failed() {
-            // Messages of the call that failed may still arrive in its memory.
-            std::mem::forget(known);
-        }
+        FREED.set(FREED.get().map(|freed| Freed { is_gone: freed.is_gone || freed.comm == comm, ..freed }));
+        forget(take(comm));
     };
     guarded(forget, ());
     0
+}
+
+/// A communicator that a thread frees.
+#[derive(Clone, Copy)]
+struct Freed {
+    comm: Comm,
+    /// Its attribute was deleted.
+    is_gone: bool,
+}
+
+thread_local! {
+    static FREED: Cell<Option<Freed>> = const { Cell::new(None) };
+}
+
+/// Frees a communicator. The attributes of the program are deleted meanwhile, and a function that does so may make
+/// collectives on it, before or after the attribute of this library was deleted. The library serves them, so that
+/// nothing is known of the communicator when it is gone: the next one may have its handle.
+pub fn free(comm: Comm, free: impl FnOnce() -> c_int) -> c_int {
+    let known = take(comm);
+    let outer = FREED.replace(Some(Freed { comm, is_gone: false }));
+    let code = free();
+    let is_gone = FREED.replace(outer).is_some_and(|freed| freed.is_gone);
+    match known {
+        Some(known) if code != 0 && !is_gone => put(comm, known),
+        known => forget(known),
+    }
+    code
+}
+
+fn put(comm: Comm, known: Arc<Known>) {
+    let mut comms = COMMS.write().unwrap_or_else(PoisonError::into_inner);
+    comms.retain(|(handle, _)| *handle != comm);
+    comms.push((comm, known));
+    CHANGES.fetch_add(1, Ordering::Release);
+}
+
+fn take(comm: Comm) -> Option<Arc<Known>> {
+    let mut comms = COMMS.write().unwrap_or_else(PoisonError::into_inner);
+    let at = comms.iter().position(|(handle, _)| *handle == comm)?;
+    CHANGES.fetch_add(1, Ordering::Release);
+    Some(comms.swap_remove(at).1)
+}
+
+/// Drops what was known. Messages of a call that failed may still arrive in its memory, which is then never freed.
+fn forget(known: Option<Arc<Known>>) {
+    if let Some(known) = known.filter(|known| known.has_failed()) {
+        std::mem::forget(known);
+    }
 }

@@ -9,6 +9,7 @@ use unisono_mpi::{Agreement, library};
 use crate::{
     arguments::Arguments,
     begun::begin,
+    comms,
     forms::two_forms,
     home,
     intercept::{SERVED, collective, guarded},
@@ -94,6 +95,28 @@ pub extern "C" fn MPI_Barrier_init(comm: usize, info: usize, request: usize) -> 
     static ORIGINAL: Original = Original::new(c"PMPI_Barrier_init");
     let pass = || call_original!(ORIGINAL, comm, info, request);
     prepare(Arguments::new(Kind::Barrier, comm), request, Place::MPI_Barrier_init, pass)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn MPI_Comm_free(comm: usize) -> c_int {
+    static ORIGINAL: Original = Original::new(c"PMPI_Comm_free");
+    free_comm(comm, || call_original!(ORIGINAL, comm))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn MPI_Comm_disconnect(comm: usize) -> c_int {
+    static ORIGINAL: Original = Original::new(c"PMPI_Comm_disconnect");
+    free_comm(comm, || call_original!(ORIGINAL, comm))
+}
+
+/// Frees the communicator at an address of the program's.
+fn free_comm(at: usize, original: impl Fn() -> c_int) -> c_int {
+    let freed = || {
+        let library = library().filter(|_| at != 0 && home::settled().is_some())?;
+        // SAFETY: the program gives the address of a communicator, as in a call of MPI.
+        Some(comms::free(unsafe { library.handle_at(at) }, &original))
+    };
+    guarded(|| freed().unwrap_or_else(&original), NO_FUNCTION)
 }
 
 /// Serves the communicators within `comm` from now on; all its ranks call this. For programs that load this library

@@ -11,6 +11,7 @@ use std::{ffi::c_int, sync::OnceLock};
 use unisono_mpi::{Abi, Fortran, library};
 
 use crate::{
+    comms,
     exports::{
         MPI_Allgather, MPI_Allgather_init, MPI_Allreduce, MPI_Allreduce_init, MPI_Alltoall, MPI_Alltoall_init,
         MPI_Barrier, MPI_Barrier_init, MPI_Bcast, MPI_Bcast_init, MPI_Gather, MPI_Gather_init, MPI_Iallgather,
@@ -251,6 +252,33 @@ begin! {
     mpi_init_thread_ c"pmpi_init_thread_" (required, provided, error);
     ompi_init_thread_f c"pmpi_init_thread_" (required, provided, error);
     mpi_init_thread_f08_ c"pmpi_init_thread_f08_" or c"pmpir_init_thread_f08_" (required, provided, error);
+}
+
+/// Subroutines that free a communicator; the bindings' own run, which MPICH's let call the C function of this library.
+macro_rules! free {
+    ($($name:ident $inner:ident $pmpi:literal;)*) => {$(
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $name(comm: usize, error: usize) {
+            let free = || {
+                call_binding!($pmpi, comm, error);
+                0
+            };
+            match conversions() {
+                Some(fortran) => guarded(|| comms::free(fortran.comm(integer(comm)), free), 0),
+                None => free(),
+            };
+        }
+
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $inner(comm: usize, error: usize) {
+            $name(comm, error);
+        }
+    )*};
+}
+
+free! {
+    mpi_comm_free_ ompi_comm_free_f c"pmpi_comm_free_";
+    mpi_comm_disconnect_ ompi_comm_disconnect_f c"pmpi_comm_disconnect_";
 }
 
 /// Subroutines that end MPI. Those that call the C function of this library leave the report to it.

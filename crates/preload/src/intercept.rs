@@ -99,29 +99,26 @@ fn serve(arguments: &Arguments, original: &impl Fn() -> c_int, started: &Cell<bo
     if settings().report.is_none() && planned_home.is_none() {
         return original();
     }
-    let known = if arguments.place.is_some() {
-        // Another rank may make the call where it does not come by here, and would not join.
-        let Some(known) = comms::found(comm) else { return passed_on(arguments, original) };
-        known
-    } else {
-        match comms::known(library, home, comm) {
-            Ok(known) => known,
-            Err(Failed(code)) => return code,
+    let work = |known: &Known| {
+        if settings().report.is_none() && known.serving().is_none() {
+            return original();
+        }
+        let served = planned_home.map_or(Ok(None), |home| planned(library, home, arguments, known, original, started));
+        match served {
+            Ok(Some(code)) => code,
+            Ok(None) => by_library(library, arguments, known, original),
+            Err(failed) => {
+                // Errors on the private communicators come back as codes: the program's handler decides.
+                library.call_error_handler(comm, failed);
+                failed.0
+            }
         }
     };
-    if settings().report.is_none() && !known.is_planned() {
-        return original();
+    if arguments.place.is_some() {
+        // Another rank may make the call where it does not come by here, and would not join.
+        return comms::with_found(comm, work).unwrap_or_else(|| passed_on(arguments, original));
     }
-    let served = planned_home.map_or(Ok(None), |home| planned(library, home, arguments, &known, original, started));
-    match served {
-        Ok(Some(code)) => code,
-        Ok(None) => by_library(library, arguments, &known, original),
-        Err(failed) => {
-            // Errors on the private communicators come back as codes: the program's handler decides.
-            library.call_error_handler(comm, failed);
-            failed.0
-        }
-    }
+    comms::with_known(library, home, comm, work).unwrap_or_else(|Failed(code)| code)
 }
 
 /// Calls whose like a plan serves only in part are counted by name.
@@ -155,13 +152,12 @@ fn planned(
     started: &Cell<bool>,
 ) -> Outcome<Option<c_int>> {
     let comm = library.constants.handle(arguments.comm);
-    let Some(mut served) = known.serve() else { return Ok(None) };
+    let Some(serving) = known.serving() else { return Ok(None) };
     // What cannot be described, such as a datatype that is none, is the library's to refuse.
     let described = arguments.describe(library, Some(home.comm()), known.ranks, known.rank);
-    let number = served.planned.note(described.as_ref().ok().and_then(Option::as_ref).map(|described| &described.call));
-    served.planned.wait_for(number);
+    let number = serving.note(described.as_ref().ok().and_then(Option::as_ref).map(|described| &described.call));
     let Ok(Some(described)) = described else { return Ok(None) };
-    let Some(entry) = served.planned.rows().find(&described.call) else { return Ok(None) };
+    let Some(entry) = serving.rows.find(&described.call) else { return Ok(None) };
     if !described.fits(known.ranks) {
         return Ok(None);
     }
@@ -173,9 +169,11 @@ fn planned(
     {
         return Ok(None);
     }
-    if !rounds_alike(served.planned.rows(), &described.call, entry, known) {
+    if !rounds_alike(&serving.rows, &described.call, entry, known) {
         return Ok(None);
     }
+    let Some(mut served) = serving.lock() else { return Ok(None) };
+    served.planned.wait_for(number);
     let served = &mut *served;
     if served.planned.is_running() {
         // A call on it failed: messages of it may still arrive.

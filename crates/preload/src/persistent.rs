@@ -12,12 +12,13 @@ use std::{
     sync::{Arc, PoisonError, RwLock, atomic::AtomicBool, atomic::Ordering},
 };
 
-use unisono_mpi::{Agreement, Library, Outcome, PersistentRequest, library};
+use unisono_mpi::{Agreement, Home, Library, Outcome, PersistentRequest, library};
 
 use crate::{
     arguments::{Arguments, Described},
     begun::{self, Begun, Completion},
-    comms, home,
+    comms::{self, Known},
+    home,
     intercept::{guarded, shielded},
     memory::Memory,
     original::{NO_FUNCTION, Original, call_original},
@@ -70,12 +71,16 @@ fn serve(arguments: &Arguments, request: usize) -> Outcome<bool> {
     let Some(home) = home::home(library, comm).filter(|home| home.agreement() == Agreement::Planned) else {
         return Ok(false);
     };
-    let known = comms::known(library, Some(home), comm)?;
+    comms::with_known(library, Some(home), comm, |known| serve_on(library, home, known, arguments, request))?
+}
+
+fn serve_on(library: &Library, home: &Home, known: &Known, arguments: &Arguments, request: usize) -> Outcome<bool> {
+    let comm = library.constants.handle(arguments.comm);
     let Some(calls) = known.begun() else { return Ok(false) };
     let Ok(Some(mut described)) = arguments.describe(library, Some(home.comm()), known.ranks, known.rank) else {
         return Ok(false);
     };
-    let Some(entry) = begun::entry(arguments, home, calls, &known, &described) else { return Ok(false) };
+    let Some(entry) = begun::entry(arguments, home, calls, known, &described) else { return Ok(false) };
     let Some(planned) = calls.with(|planned| home.another(library, comm, planned))? else { return Ok(false) };
     let Some(again) = home.persistent(library)? else { return Ok(false) };
     let again = Arc::new(again);
@@ -127,7 +132,7 @@ fn started(library: &Library, handle: usize) -> Option<c_int> {
 /// The handle at the address of a request.
 fn handle_at(library: &Library, request: usize) -> usize {
     // SAFETY: the program gives the address of a request, as in a call of MPI.
-    unsafe { library.request_at(request) }
+    unsafe { library.handle_at(request) }
 }
 
 #[unsafe(no_mangle)]
