@@ -1,8 +1,8 @@
 //! Programs as JSON, as `unisono discover` reads them.
 //!
 //! `{buffers: [{name, shape, host_initialized, element_bytes}], tasks: [{name, range, offset, granularity, split,
-//! operations, on, accesses: [{buffer, mode, mapper: {kind, ...}}]}]}`; numbers in lists may stand alone where there is one
-//! dimension.
+//! operations, on, accesses: [{buffer, mode, mapper: {kind, ...}}]}]}`; numbers in lists may stand alone where there is
+//! one dimension.
 
 use serde::Deserialize;
 use unisono_base::{BufferId, narrow};

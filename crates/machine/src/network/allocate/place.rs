@@ -4,8 +4,8 @@
 //! so far; a row is taken if that leaves at least a; stop at b rows and take the first a columns. Neither rows nor
 //! columns need be neighbors. Source: "HammingMesh", section 4.2; simulate_allocation.py of its artifact.
 //!
-//! Where boards are linked with their neighbors only, as in a torus, a job takes adjacent rows and adjacent columns, around
-//! the ends: the first such rectangle of free boards, row by row.
+//! Where boards are linked with their neighbors only, as in a torus, a job takes adjacent rows and adjacent columns,
+//! around the ends: the first such rectangle of free boards, row by row.
 //!
 //! Heuristics, each with those before it:
 //! * `greedy`: the factors of the job's size that are nearest to a square, at most half of the machine a side where

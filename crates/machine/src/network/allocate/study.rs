@@ -179,7 +179,8 @@ fn failures(boards: &Boards, count: u64, draws: &mut Draws) -> Vec<u32> {
     order
 }
 
-/// Jobs of these sizes until the healthy boards are asked for. As in the artifact a job takes at most half of each side.
+/// Jobs of these sizes until the healthy boards are asked for. As in the artifact a job takes at most half of each
+/// side.
 fn drawn(sizes: &Sizes, boards: &Boards, healthy: u64, draws: &mut Draws) -> Vec<Job> {
     let most = boards.count[0].div_ceil(2) * boards.count[1].div_ceil(2);
     let mut left = healthy;
