@@ -40,7 +40,9 @@ class StandIn(ModuleType):
     def __init__(self, devices: int = 1) -> None:
         super().__init__("cupy")
         self.up, self.down = 0, 0
-        self.cuda = SimpleNamespace(runtime=SimpleNamespace(getDeviceCount=lambda: devices), Device=nullcontext)
+        self.cuda = SimpleNamespace(
+            runtime=SimpleNamespace(getDeviceCount=lambda: devices), Device=lambda _=0: nullcontext()
+        )
         self.ndarray = DeviceArray
 
     def zeros(self, shape: tuple[int, ...], dtype: Any) -> DeviceArray:

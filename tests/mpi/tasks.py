@@ -22,6 +22,7 @@ from tests.mpi.random_tasks import RandomProgram
 from tests.mpi.standin import install
 
 RANK = MPI.COMM_WORLD.Get_rank()
+DEVICES = 3
 
 
 def digest(*arrays: Any) -> str:
@@ -41,7 +42,11 @@ def say(line: str) -> None:
 
 
 class Mixed(Program):
-    """Half of the kernels run on a device, or on what stands for one; the others stay on the host."""
+    """Half of the kernels run on devices, or on what stands for them; the others stay on the host."""
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        """Ranks have one, two or three devices."""
+        super().__init__(*given, devices=1 + RANK % DEVICES, **options)
 
     def task(self, kernel: Callable[..., Any], *given: Any, **options: Any) -> None:
         """The same task in one place or the other."""
@@ -265,7 +270,7 @@ def random(first: str, last: str, largest: str | None = None) -> None:
 
 def mixed(first: str, last: str) -> None:
     """The same with kernels on devices."""
-    copied = install()
+    copied = install(DEVICES)
     for number in range(int(first), int(last)):
         say(f"{number} {digest(*RandomProgram(number, make=Mixed).results())}")
     assert copied.up

@@ -163,19 +163,41 @@ def test_every_collective_is_right_under_an_exported_file(tmp_path: Path, target
     made = un.export(table(tmp_path, *OF_ALL), target, tmp_path / "file")
     known_to_both = len([r for r in OF_ALL if r["collective"] not in {"scan", "scatter"}])
     assert made["rows"] == (len(OF_ALL) if name == "MPICH" else known_to_both)
-    script = str(ROOT / "tests" / "mpi" / "every_collective.py")
     for ranks in (4, 3):
-        command, environment = [str(mpi.launcher), "-n", str(ranks)], dict(os.environ)
-        if name == "Open MPI":
-            environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-            command += ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]
-            command += [word for argument in made["load"] for word in argument.split(" ", 2)]
-        else:
-            environment |= dict(variable.split("=", 1) for variable in made["load"])
-            environment["MPIR_CVAR_COLLECTIVE_FALLBACK"] = "error"
-        command += [str(mpi.python), script]
-        ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, errors="replace")
-        assert "all right" in ran.stdout, ran.stdout + ran.stderr
+        run_every_collective(mpi, name, made["load"], ranks)
+
+
+def run_every_collective(mpi: Library, name: str, load: list[str], ranks: int) -> None:
+    """Compares all collectives with plain arithmetic."""
+    script = str(ROOT / "tests" / "mpi" / "every_collective.py")
+    command, environment = [str(mpi.launcher), "-n", str(ranks)], dict(os.environ)
+    if name == "Open MPI":
+        environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        command += ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]
+        command += [word for argument in load for word in argument.split(" ", 2)]
+    else:
+        environment |= dict(variable.split("=", 1) for variable in load)
+        environment["MPIR_CVAR_COLLECTIVE_FALLBACK"] = "error"
+    command += [str(mpi.python), script]
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, errors="replace")
+    assert "all right" in ran.stdout, ran.stdout + ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("ranks", "algorithm", "theirs"),
+    [
+        (4, {"algorithm": "recursive-exchange", "radix": "3"}, "recexch_doubling"),
+        (4, {"algorithm": "recursive-exchange", "radix": "2", "order": "halving"}, "recexch_halving"),
+        (3, {"algorithm": "recursive-doubling"}, "recexch_doubling"),
+    ],
+)
+def test_mpich_exchanges_recursively(tmp_path: Path, ranks: int, algorithm: dict[str, str], theirs: str) -> None:
+    """The allgather of any radix and number of ranks is right in the library, which falls back on no other."""
+    mpi = library("MPICH")
+    made = un.export(table(tmp_path, row("allgather", ranks, 0, None, **algorithm)), "mpich-json", tmp_path / "t.json")
+    assert made["rows"] == 1
+    assert f"algorithm=MPIR_Allgather_intra_{theirs}" in (tmp_path / "t.json").read_text()
+    run_every_collective(mpi, "MPICH", made["load"], ranks)
 
 
 def test_without_a_library_the_report_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,8 +62,8 @@ def test_a_virtual_sub_mesh() -> None:
         (["--machine", "hx2mesh-small", "--jobs", "empty.txt"], "holds no job"),
         (["--machine", "hx2mesh-small", "--jobs", "words.txt"], "line 1: 'many' is no job"),
         (["--machine", "hx2mesh-small", "--plot", "map.gif"], "end in .png, .svg or .pdf"),
-        (["--machine", "torus2d-small"], "has no boards whose rows and columns join freely"),
-        (["--machine", "wse2"], "has no boards"),
+        (["--machine", "fattree-small"], "has no rows and columns of boards"),
+        (["--machine", "wse2"], "has no rows and columns of boards"),
     ],
 )
 def test_wrong_allocations(options: list[str], why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

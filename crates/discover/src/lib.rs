@@ -9,6 +9,7 @@
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 mod chain;
+mod devices;
 mod direct;
 mod discovery;
 mod error;
@@ -32,10 +33,11 @@ mod task;
 mod task_list;
 
 pub use chain::Chain;
+pub use devices::{DeviceMoved, DeviceOperation, DeviceReport, Devices, Moment, device_report};
 pub use direct::{
     Cell, Direct, DirectExchange, DirectSchedule, MOST_MESSAGES, Message, Piece, Proofs, RankPart, whole_elements,
 };
-pub use discovery::{Action, Command, Discovery, Forward, Options};
+pub use discovery::{Action, Command, Discovery, Forward, Options, PartAccess};
 pub use error::DiscoverError;
 pub use examples::Example;
 pub use exchange::Operation;

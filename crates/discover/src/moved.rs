@@ -20,7 +20,7 @@ pub struct Extremes {
 }
 
 impl Extremes {
-    fn of(counts: impl IntoIterator<Item = u64>) -> Self {
+    pub(crate) fn of(counts: impl IntoIterator<Item = u64>) -> Self {
         let found = counts.into_iter().fold(None, |found: Option<Self>, n| match found {
             Some(Self { least, most }) => Some(Self { least: least.min(n), most: most.max(n) }),
             None => Some(Self { least: n, most: n }),

@@ -1,8 +1,8 @@
 //! Programs as JSON, as `unisono discover` reads them.
 //!
 //! `{buffers: [{name, shape, host_initialized, element_bytes}], tasks: [{name, range, offset, granularity, split,
-//! operations, accesses: [{buffer, mode, mapper: {kind, ...}}]}]}`; numbers in lists may stand alone where there is one
-//! dimension.
+//! operations, on, accesses: [{buffer, mode, mapper: {kind, ...}}]}]}`; numbers in lists may stand alone where there is
+//! one dimension.
 
 use serde::Deserialize;
 use unisono_base::{BufferId, narrow};
@@ -73,6 +73,19 @@ pub struct TaskJson {
     /// Arithmetic operations for a point of the range; discovery does not read them.
     #[serde(default)]
     pub operations: Option<f64>,
+    /// Where its kernel runs if processes have devices.
+    #[serde(default)]
+    pub on: PlaceJson,
+}
+
+/// Where kernels run if processes have devices.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PlaceJson {
+    /// Split among the devices of each process.
+    #[default]
+    Devices,
+    Host,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -147,7 +160,8 @@ impl Program {
             ListedTask::check_operations(&name, task.operations)?;
             let accesses = task.accesses.iter().map(|access| self.access(&name, access)).collect::<Result<_, _>>()?;
             let submitted = Submitted::Task { geometry: task.geometry(&name)?, accesses };
-            list.tasks.push(ListedTask { name, operations: task.operations, submitted });
+            let on_host = task.on == PlaceJson::Host;
+            list.tasks.push(ListedTask { name, operations: task.operations, on_host, submitted });
         }
         Ok(list)
     }

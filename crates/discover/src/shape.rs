@@ -14,7 +14,7 @@ use crate::{
     role::{Role, RoleId, Roles, separates},
     side::{Side, Sides},
     space::{Box3, Region},
-    split::{Geometry, Split},
+    split::{Geometry, Layout, Split},
     task::{Access, Buffer, Mode, Task},
 };
 
@@ -32,6 +32,8 @@ pub struct Played {
 pub struct Shape {
     geometry: Geometry,
     accesses: Vec<Access>,
+    /// Whether the range may have fewer dimensions than a buffer.
+    rows: bool,
     /// Ascending by buffer, each buffer once.
     pub reads: Vec<Played>,
     pub writes: Vec<Played>,
@@ -52,9 +54,30 @@ impl Shape {
         self.accesses.iter().map(|access| access.buffer)
     }
 
+    /// The buffer and the mode of each access.
+    pub fn modes(&self) -> impl Iterator<Item = (BufferId, Mode)> + '_ {
+        self.accesses.iter().map(|access| (access.buffer, access.mode))
+    }
+
     /// How many dimensions the range has.
     pub fn dims(&self) -> usize {
         self.geometry.dims
+    }
+
+    /// How `count` devices share the local rank's part of the range, if it has one.
+    pub fn layout_of_chunk(&self, count: u32) -> Option<Layout> {
+        self.chunk.map(|chunk| self.geometry.of_part(&chunk).layout(count))
+    }
+
+    /// What each access touches for a part of the local rank's part of the range.
+    pub fn touched_by<'b>(
+        &self,
+        chunk: &Box3,
+        task: &str,
+        rank: Option<u32>,
+        buffer: impl Fn(BufferId) -> Option<&'b Buffer>,
+    ) -> Result<Vec<Region>, DiscoverError> {
+        touched_by(&self.geometry, &self.accesses, chunk, task, rank, self.rows, buffer)
     }
 }
 
@@ -119,6 +142,7 @@ fn make<'b>(
     let mut shape = Shape {
         geometry: task.geometry,
         accesses: task.accesses.to_vec(),
+        rows,
         reads: Vec::new(),
         writes: Vec::new(),
         reductions: Vec::new(),
@@ -176,15 +200,27 @@ fn make<'b>(
         shape.reductions.extend(reduction);
     }
     if let Some(chunk) = shape.chunk {
-        for access in task.accesses {
-            let Some(about) = buffer(access.buffer) else { continue };
-            let touched = touched(&task.geometry, &chunk, access, about, rows);
-            let fault =
-                |what| DiscoverError::Access { task: task.name.to_owned(), buffer: about.name.clone(), rank, what };
-            shape.views.push(touched.map_err(fault)?);
-        }
+        shape.views = shape.touched_by(&chunk, task.name, rank, buffer)?;
     }
     Ok(shape)
+}
+
+/// What each access touches for a chunk.
+fn touched_by<'b>(
+    geometry: &Geometry,
+    accesses: &[Access],
+    chunk: &Box3,
+    task: &str,
+    rank: Option<u32>,
+    rows: bool,
+    buffer: impl Fn(BufferId) -> Option<&'b Buffer>,
+) -> Result<Vec<Region>, DiscoverError> {
+    let of = |access: &Access| {
+        let about = buffer(access.buffer)?;
+        let fault = |what| DiscoverError::Access { task: task.to_owned(), buffer: about.name.clone(), rank, what };
+        Some(touched(geometry, chunk, access, about, rows).map_err(fault))
+    };
+    accesses.iter().filter_map(of).collect()
 }
 
 /// What one access touches for a chunk.
@@ -193,8 +229,7 @@ fn touched(geometry: &Geometry, chunk: &Box3, access: &Access, buffer: &Buffer, 
     match access.mapper.rules(geometry, &whole, dims, rows)? {
         None => access.mapper.evaluate(geometry, chunk, &whole, dims),
         rules => {
-            let size = std::array::from_fn(|d| chunk.max[d] - chunk.min[d]);
-            let one = Geometry { offset: chunk.min, size, ..*geometry };
+            let one = geometry.of_part(chunk);
             Side::image(&one, &[(access.mapper.clone(), rules)], whole, dims)
         }
     }

@@ -46,6 +46,12 @@ impl Geometry {
         Self { split, ..self }
     }
 
+    /// The same range cut down to a part of it.
+    pub fn of_part(self, part: &Box3) -> Self {
+        let size = std::array::from_fn(|d| part.max[d] - part.min[d]);
+        Self { offset: part.min, size, ..self }
+    }
+
     /// The whole range.
     pub fn range(&self) -> Box3 {
         let max = std::array::from_fn(|d| self.offset[d] + self.size[d]);

@@ -25,6 +25,8 @@ pub struct ListedTask {
     pub name: String,
     /// Arithmetic operations for a point of the range; discovery does not read them.
     pub operations: Option<f64>,
+    /// Whether its kernel runs on the host although processes have devices.
+    pub on_host: bool,
     pub submitted: Submitted,
 }
 

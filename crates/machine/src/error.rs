@@ -47,7 +47,7 @@ pub enum MachineError {
     TooManyCables { found: u64, most: u64 },
     #[error(transparent)]
     OverLimit(#[from] OverLimit),
-    #[error("{machine} has no boards whose rows and columns join freely; jobs are placed on an hxmesh")]
+    #[error("{machine} has no rows and columns of boards; jobs are placed on an hxmesh or a torus of two dimensions")]
     NoBoards { machine: String },
     #[error("{found} of {machine}'s {boards} boards fail; accepted are 0 to {}", boards - 1)]
     AllFail { found: u64, machine: String, boards: u64 },
@@ -57,6 +57,10 @@ pub enum MachineError {
     NoJob { origin: String, line: usize, found: String },
     #[error("{origin} holds no job; a line is a number of boards, or rows x columns as in 4x8")]
     NoJobs { origin: String },
+    #[error("{origin}, line {line}: '{found}' is no size of jobs: {reason}")]
+    NoSize { origin: String, line: usize, found: String, reason: String },
+    #[error("{origin} ends at {share} % of the jobs; the last line of sizes is that of 100%")]
+    SharesEnd { origin: String, share: String },
     #[error("'{found}' is not a heuristic; accepted are {accepted}")]
     UnknownHeuristic { found: String, accepted: String },
     #[error("samples is 0; accepted is at least 1")]

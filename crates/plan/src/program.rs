@@ -13,7 +13,7 @@ use std::{
 use serde::Serialize;
 use unisono_algorithms::{Means, Params};
 use unisono_collective::{Dtype, Kind};
-use unisono_discover::{Direct, DirectSchedule, Discovery, Extremes, Moved, Pattern, whole_elements};
+use unisono_discover::{Devices, Direct, DirectSchedule, Discovery, Extremes, Moved, Pattern, whole_elements};
 use unisono_lower::{File, VerifiedFile};
 use unisono_machine::{Machine, Shape};
 use unisono_schedule::verify::{Expected, Method};
@@ -51,6 +51,18 @@ impl MovedData {
             Self { moved, task, buffer: name, element_bytes, nodes: discovery.options().nodes, reduced_with }
         };
         discovery.moved().into_iter().map(named).collect()
+    }
+
+    /// Lists the operations among the memories of a process with devices. Memory 0 is the host's.
+    pub fn on_devices(discovery: &Discovery, devices: &Devices) -> Vec<Self> {
+        let buffers: Vec<_> = discovery.buffers().collect();
+        let named = |moved: &Moved| {
+            let (task, buffer) = (discovery.task_name(moved.before).to_owned(), buffers[moved.buffer.index()]);
+            let (name, element_bytes) = (buffer.name.clone(), buffer.element_bytes);
+            let nodes = devices.count() + 1;
+            Self { moved: moved.clone(), task, buffer: name, element_bytes, nodes, reduced_with: None }
+        };
+        devices.rows().iter().map(|row| named(&row.moved)).collect()
     }
 
     /// The name of the pattern, `point-to-point` where none was found.

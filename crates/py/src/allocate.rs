@@ -6,7 +6,7 @@ use unisono_machine::{
     MachineError,
     network::{
         Boards, Network,
-        allocate::{Heuristic, Jobs, Outcome, Sample, Study, TRACE, study},
+        allocate::{Heuristic, Jobs, Outcome, Sample, Sizes, Study, TRACE, study},
     },
 };
 
@@ -83,7 +83,7 @@ pub fn allocate<'py>(
     let (boards, name) = (boards(machine)?, machine.description().name());
     let heuristic: Heuristic = heuristic.parse().map_err(input)?;
     let jobs = match &jobs {
-        None => Jobs::Trace,
+        None => Jobs::Drawn(Sizes::trace()),
         Some((text, origin)) => Jobs::parse(text, origin, name, &boards).map_err(input)?,
     };
     let asked = Study { jobs, heuristic, failures: fail, samples, seed };

@@ -15,8 +15,8 @@ use rustc_hash::FxHashMap;
 use unisono_base::{BufferId, TaskId};
 use unisono_discover::{
     Access, Box3, Buffer, DirectExchange, DiscoverError, Discovery as Engine, Example, Geometry, Mode,
-    Operation as Found, Options, Program, Proofs, RankPart, ReadPlan, Region, Rules, Split, Task, report, report_of,
-    sizes3,
+    Operation as Found, Options, PartAccess, Program, Proofs, RankPart, ReadPlan, Region, Rules, Split, Task, report,
+    report_of, sizes3,
 };
 use unisono_plan::program::MovedData;
 
@@ -364,6 +364,21 @@ impl Discovery {
         }
         self.views.insert(shape, made.clone().unbind());
         Ok(made)
+    }
+
+    /// The same as `views` for each of at most `devices` parts of this rank's part of a task's range.
+    fn device_views<'py>(&mut self, py: Python<'py>, task: u32, devices: u32) -> PyResult<Bound<'py, PyTuple>> {
+        self.take_repeated(py)?;
+        if self.engine.find_task(TaskId(task)).is_none() {
+            return Err(input(format!("there is no task {task}")));
+        }
+        let parts = self.engine.parts(TaskId(task), devices).map_err(refused)?;
+        let view = |access: &PartAccess| {
+            let (dims, around) = (self.dims(access.buffer), access.region.bounds());
+            Ok((boxes(py, &[around], dims)?.get_item(0)?, boxes(py, access.region.boxes(), dims)?))
+        };
+        let of_part = |part: &Vec<PartAccess>| PyTuple::new(py, part.iter().map(view).collect::<PyResult<Vec<_>>>()?);
+        PyTuple::new(py, parts.iter().map(of_part).collect::<PyResult<Vec<_>>>()?)
     }
 
     /// What this rank does in an operation that messages serve, read from their proved schedule: what it sends and

@@ -12,6 +12,8 @@ __all__ = [
     "Candidate",
     "ChunkTree",
     "Communication",
+    "DeviceOperation",
+    "DeviceReport",
     "Diagnostic",
     "DiscoveryReport",
     "ForestTrees",
@@ -577,12 +579,42 @@ class PredictedReports(TypedDict, total=False):
     point_to_point: PredictionReport
 
 
+class DeviceOperation(TypedDict):
+    """One distinct operation among the memories of a process; ``count`` is how often it occurs."""
+
+    moment: str
+    task: str
+    task_index: int
+    buffer: str
+    kind: str
+    count: int
+    bytes: int
+    messages: list[list[int]]
+    copies: int
+    updates: int
+
+
+class DeviceReport(TypedDict):
+    """The copies among the memories of a process with devices, with their time where a machine is named."""
+
+    count: int
+    rank: int
+    operations: list[DeviceOperation]
+    copies: int
+    updates: int
+    broadcasts: int
+    bytes: int
+    machine: NotRequired[str]
+    predicted: NotRequired[PredictionReport]
+
+
 class DiscoveryReport(PredictedReports):
     """``unisono.discover`` and ``unisono discover --json``, with a prediction where a machine is named."""
 
     nodes: int
     forwards: list[Forward]
     messages: MessageCounts
+    devices: NotRequired[DeviceReport]
 
 
 class PlanRow(TypedDict):

@@ -24,6 +24,8 @@ __all__ = [
     "NOT_A_GPU_PLAN",
     "NOT_A_SCRIPT",
     "NOT_FOR_GPUS",
+    "NO_DEVICES",
+    "NO_DISCOVERED_MACHINE",
     "NO_GRAPH",
     "NO_MACHINE",
     "PLACED_FILE",
@@ -122,6 +124,8 @@ PROGRAM = (
 )
 #: A program of tasks without a machine, and without a picture.
 NO_MACHINE = (Unused(("model", "simulate"), "is for a prediction on a machine; name it with --machine"),)
+NO_DISCOVERED_MACHINE = (Unused(("model",), "is for a prediction on a machine; name it with --machine"),)
+NO_DEVICES = (Unused(("rank", "device_machine"), "is for processes with devices; give their number with --devices"),)
 NOT_A_SCRIPT = (Unused(("rounds",), "is for a program in Python; other files have none"),)
 NO_GRAPH = (Unused(("graph_kind",), "is for a picture; name its file with --graph"),)
 

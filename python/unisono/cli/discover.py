@@ -7,12 +7,21 @@ import click
 
 import unisono
 from unisono.base.files import read_json
+from unisono.base.reports import DiscoveryReport
 from unisono.cli._completion import MODELS, of_names
 from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import print_json, print_lines, print_table, working
 from unisono.cli._recording import print_notes, rounds_option
-from unisono.cli._sources import NO_GRAPH, NO_MACHINE, NOT_A_SCRIPT, refuse_unused
+from unisono.cli._sources import (
+    NO_DEVICES,
+    NO_DISCOVERED_MACHINE,
+    NO_GRAPH,
+    NO_MACHINE,
+    NOT_A_SCRIPT,
+    refuse_unused,
+)
 from unisono.cli._types import MACHINE
+from unisono.discovery.devices import device_lines, device_table
 from unisono.discovery.prediction import Prediction, total_lines
 from unisono.graphs import KINDS, Source, check_graph, of_json, write_graph
 from unisono.tasks.recording import record
@@ -39,6 +48,9 @@ __all__ = ["discover"]
     help="With a machine of ranks: by this model [the machine's].",
 )
 @click.option("--simulate", is_flag=True, help="With a machine: run every operation on its simulator as well.")
+@click.option("--devices", type=int, metavar="D", help="Each rank drives D devices: list the copies of one rank.")
+@click.option("--rank", type=int, metavar="R", default=0, help="With --devices: the rank whose copies are listed [0].")
+@click.option("--device-machine", type=MACHINE, metavar="NAME|FILE", help="With --devices: predict what copies take.")
 @click.option("--graph", metavar="FILE.dot|png|svg|pdf", help="Write what each rank does: for Graphviz, or a picture.")
 @click.option("--graph-kind", type=click.Choice(KINDS), default=KINDS[0], help="The graph of commands or of tasks.")
 @rounds_option
@@ -52,6 +64,9 @@ def discover(
     machine: str | None,
     model: str | None,
     simulate: bool,
+    devices: int | None,
+    rank: int,
+    device_machine: str | None,
     graph: str | None,
     graph_kind: str,
     rounds: int,
@@ -64,18 +79,26 @@ def discover(
     """
     notes: list[str] = []
     is_script = program.endswith(".py")
-    refuse_unused(NO_MACHINE if machine is None else (), () if graph else NO_GRAPH, () if is_script else NOT_A_SCRIPT)
+    no_machine = () if machine else NO_DISCOVERED_MACHINE if device_machine else NO_MACHINE
+    refuse_unused(
+        no_machine, NO_DEVICES if devices is None else (), () if graph else NO_GRAPH, () if is_script else NOT_A_SCRIPT
+    )
     if arguments and not is_script:
         raise click.UsageError(f"'{arguments[0]}' is an argument of a program in Python, and a .json has none; drop it")
     if graph:
         check_graph(graph, graph_kind)
+    on_devices: dict[str, Any] = {"devices": devices, "rank": rank, "device_machine": device_machine}
     with working(f"discovering {program}"):
         if is_script:
             script = record(program, arguments, rounds)
             recorded, notes = script.program, script.notes
-            found = recorded.explain(nodes, rules, machine=machine, model=model, simulate=simulate).report()
+            found = recorded.explain(
+                nodes, rules, machine=machine, model=model, simulate=simulate, **on_devices
+            ).report()
         else:
-            found = unisono.discover(program, nodes, rules, machine=machine, model=model, simulate=simulate)
+            found = unisono.discover(
+                program, nodes, rules, machine=machine, model=model, simulate=simulate, **on_devices
+            )
     if graph:
         name = Path(program).name
         if is_script:
@@ -91,7 +114,16 @@ def discover(
         titles, rows = both[0].table()
         print_table(titles, rows, right=["times", "ranks", "bytes a rank", "µs each", "ratio", "µs simulated"])
         print_lines("", *total_lines(*both))
-        return
+    else:
+        _print_forwards(found)
+    if "devices" in found:
+        titles, rows = device_table(found["devices"])
+        print_lines("")
+        print_table(titles, rows, right=["times", "copies", "bytes", "µs each"])
+        print_lines("", *device_lines(found["devices"]))
+
+
+def _print_forwards(found: DiscoveryReport) -> None:
     rows = [
         [
             f"{forward['after_task']} ({forward['after_index']})",
@@ -107,7 +139,7 @@ def discover(
     messages = found["messages"]
     print_lines(
         "",
-        f"{nodes} nodes: {messages['collective']} collectives ({messages['collective_bytes']} bytes), "
+        f"{found['nodes']} nodes: {messages['collective']} collectives ({messages['collective_bytes']} bytes), "
         f"{messages['p2p']} messages point-to-point ({messages['p2p_bytes']} bytes)",
     )
 

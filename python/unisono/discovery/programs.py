@@ -10,6 +10,7 @@ from unisono._core import InputError
 from unisono.base.files import read_text, title
 from unisono.base.inputs import MachineLike
 from unisono.base.reports import DiscoveryReport
+from unisono.discovery.devices import check_devices, devices_report
 from unisono.discovery.prediction import as_report, predictions, without_machine
 
 __all__ = ["discover"]
@@ -23,6 +24,9 @@ def discover(
     machine: MachineLike | None = None,
     model: str | None = None,
     simulate: bool = False,
+    devices: SupportsIndex | None = None,
+    rank: SupportsIndex = 0,
+    device_machine: MachineLike | None = None,
 ) -> DiscoveryReport:
     """The forwards of a program in the order of issue, and the messages of all ranks.
 
@@ -30,6 +34,9 @@ def discover(
     ``rules`` is ``"paper"``, ``"full"`` or ``"off"``, for messages between pairs of ranks alone. With a machine, among
     ranks or a network, what its communication takes there comes too: ``predicted``, and ``point_to_point`` without
     collectives; ``simulate`` runs every operation on the machine's simulator as well.
+
+    With ``devices`` each process drives as many, and ``devices`` of the report lists the copies among the memories of
+    process ``rank``, with their time on ``device_machine``: its rank 0 is the host, the next ranks are the devices.
 
     Raises:
         InputError: a program that is not as expected, no such machine, or one of fewer ranks.
@@ -47,10 +54,16 @@ def discover(
         text = read_text(program)
         if not text.lstrip().startswith("{"):
             raise InputError(f"'{title(program)}' is no program; accepted are a .py file and a program in JSON")
+    check_devices(devices, rank, device_machine)
     if machine is None:
-        without_machine(model, simulate)
-        return _core.discover(text, nodes, rules)
-    found, predicted, alone = predictions(
-        lambda rules: _core.discover_moved(text, nodes, rules), machine, nodes, rules, model, simulate
-    )
-    return {**found, **as_report(predicted, alone)}
+        without_machine(model, simulate and device_machine is None)
+        found = _core.discover(text, nodes, rules)
+    else:
+        report, predicted, alone = predictions(
+            lambda rules: _core.discover_moved(text, nodes, rules), machine, nodes, rules, model, simulate
+        )
+        found = {**report, **as_report(predicted, alone)}
+    if devices is None:
+        return found
+    tasks = _core.TaskList.of_json(text)
+    return {**found, "devices": devices_report(tasks, nodes, rules, devices, rank, device_machine, simulate)}

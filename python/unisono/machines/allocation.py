@@ -31,7 +31,8 @@ def allocate(
     """How much of a machine's boards jobs use, over many samples of failures.
 
     ``jobs`` is ``"alibaba"``, jobs of the sizes of that trace until all healthy boards are asked for; the path of a
-    file with one job a line, a number of boards or rows x columns; or a list of such jobs. ``fail`` boards fail, others
+    file with one job a line, a number of boards or rows x columns, or with a distribution of sizes, ``SHARE% BOARDS`` a
+    line; or a list of such jobs. On a torus jobs take adjacent boards. ``fail`` boards fail, others
     in each sample. The result holds ``utilization_mean`` and ``utilization_p1`` (what 1 % of the samples fall below) of
     the healthy boards, the jobs ``placed`` and ``refused`` in a sample on average, the share of traffic over the
     ``upper_level`` of the trees, and the ``first`` sample: its ``failed`` boards and the ``rows`` and ``columns`` of

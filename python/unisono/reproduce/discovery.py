@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from unisono import plots
-from unisono._core import Discovery, Mapper, discovery_rate
+from unisono._core import Discovery, Mapper, TaskList, discovery_rate
 from unisono.base.files import write
 from unisono.graphs import Source, write_graph
-from unisono.reproduce import Finding, discovery_predicted
+from unisono.reproduce import Finding, discovery_predicted, discovery_statements
 from unisono.tables import csv_text
 
 __all__ = ["EXAMPLES", "NODES", "check", "draw", "loop", "n_body"]
@@ -71,7 +71,7 @@ def draw(folder: Path, _full: bool = False) -> list[str]:
     return files
 
 
-def n_body(discovery: Discovery, steps: int = 2, bodies: int = SIDE) -> None:
+def n_body(discovery: Discovery | TaskList, steps: int = 2, bodies: int = SIDE) -> None:
     """Listing 1."""
     p, v = (discovery.buffer(name, bodies, 24, initialized=True) for name in ("P", "V"))
     for _ in range(steps):
@@ -79,7 +79,7 @@ def n_body(discovery: Discovery, steps: int = 2, bodies: int = SIDE) -> None:
         discovery.task("update_p", bodies, [(v, "read", ONE_TO_ONE), (p, "read_write", ONE_TO_ONE)])
 
 
-def loop(discovery: Discovery, example: str, rounds: int = 3, side: int = SIDE) -> None:
+def loop(discovery: Discovery | TaskList, example: str, rounds: int = 3, side: int = SIDE) -> None:
     """A row of Table 3, in a loop that swaps the buffers."""
     flat = example in ("all-gather", "gather-scatter", "gather-bcast")
     shape = (side,) if flat else (side, side)
@@ -98,6 +98,13 @@ def loop(discovery: Discovery, example: str, rounds: int = 3, side: int = SIDE) 
                 discovery.task("many", shape, [(b, "read", reads), (a, "write", ONE_TO_ONE)])
                 continue
         a, b = b, a
+
+
+def _example(to: Discovery | TaskList, example: str, rounds: int) -> None:
+    if example == "n-body":
+        n_body(to, rounds)
+    else:
+        loop(to, example, rounds)
 
 
 def _collectives(build: Callable[[Discovery], None], nodes: int) -> str:
@@ -217,4 +224,5 @@ _CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "strong-scaling": _strong_scaling,
     "throughput": _throughput,
     "tracked": _tracked,
+    **discovery_statements.checks(_example),
 }

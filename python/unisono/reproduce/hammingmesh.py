@@ -91,6 +91,21 @@ def _saving(listed: Listed) -> Finding:
     return Finding(listed["reported"], [costs[0] / cost for cost in costs])
 
 
+def _fewer(listed: Listed) -> Finding:
+    """The parts of the nonblocking tree over those of a HammingMesh: switches and cables."""
+
+    def parts(preset: str) -> tuple[int, int]:
+        facts = _facts(preset)
+        return facts["switches"], sum(facts["cables"].values())
+
+    ours = []
+    for size in SIZES:
+        tree = parts(f"fattree-{size}")
+        for mesh in hammingmesh_training.MESHES:
+            ours += [of_tree / own for of_tree, own in zip(tree, parts(f"{mesh}-{size}"), strict=True)]
+    return Finding(listed["reported"], ours)
+
+
 def _diameter(listed: Listed) -> Finding:
     return Finding(listed["reported"], [facts["diameter"] for facts in _rows(listed)])
 
@@ -109,6 +124,7 @@ _CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "bisection": _bisection,
     "cost": _cost,
     "deadlock": _deadlock,
+    "fewer": _fewer,
     "diameter": _diameter,
     "saving": _saving,
     **hammingmesh_allocation.CHECKS,

@@ -5,9 +5,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import unisono as un
 from unisono._core import trace_quantiles
 from unisono.base.files import write
-from unisono.machines.allocation import allocate
+from unisono.machines.allocation import allocate, submesh
 from unisono.machines.descriptions import machine
 from unisono.plots import allocations
 from unisono.reproduce import Finding
@@ -77,8 +78,34 @@ def _ordered(listed: Listed) -> Finding:
     return Finding(listed["reported"], 100 * falls, remark=f"{shown}.")
 
 
+def _over_torus(listed: Listed) -> Finding:
+    """The mean utilization of a HammingMesh over that of a torus of the same boards, for each number of failures."""
+    ours, shown = [], []
+    for fail in listed["fail"]:
+        mesh, torus = (
+            allocate(preset, fail=fail, samples=listed["samples"])["utilization_mean"] for preset in listed["presets"]
+        )
+        ours.append(mesh / torus)
+        shown.append(f"{fail} fail: {100 * mesh:.2f} and {100 * torus:.2f} %")
+    return Finding(listed["reported"], ours, remark=f"{'; '.join(shown)}.")
+
+
+def _scattered(listed: Listed) -> Finding:
+    """A simulated allreduce on scattered rows and columns of boards over one on adjacent boards."""
+    rows, columns = listed["rows"], listed["columns"]
+    extents = [2 * len(rows), 2 * len(columns)]
+    plan = un.plan("allreduce", listed["machine"], shape=extents, bytes=listed["bytes"], algorithm=listed["algorithm"])
+    times = []
+    for lines in ((rows, columns), (range(len(rows)), range(len(columns)))):
+        places, _ = submesh(listed["machine"], *lines)
+        times.append(un.simulate(plan.schedule, listed["machine"], places=places).seconds)
+    return Finding(listed["reported"], times[0] / times[1])
+
+
 CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "heuristics": _ordered,
+    "over-torus": _over_torus,
+    "scattered": _scattered,
     "trace": _quantiles,
     "upper-level": _upper,
     "upper-lines": _upper_lines,

@@ -1,8 +1,10 @@
 """Computes what "HammingMesh" and its artifact say of bandwidth."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
+import unisono as un
 from unisono._core import Machine
 from unisono.machines.descriptions import machine
 from unisono.reproduce import Finding
@@ -45,8 +47,92 @@ def _permutation(listed: Listed) -> Finding:
     return Finding(listed["reported"], shares)
 
 
+#: A torus of one plane whose messages cost their bytes, and little else.
+_TORUS = """
+name = "torus"
+kind = "network"
+planes = 1
+link_gbps = 400
+link_latency_ns = 40
+input_latency_ns = 20
+output_latency_ns = 20
+packet_bytes = 8192
+buffer_bytes = 33554432
+
+[topology]
+name = "torus"
+dims = [8, 8]
+"""
+
+
+def _on_torus(algorithm: str, bytes: int) -> float:
+    on = Machine.from_toml(_TORUS, "torus")
+    return float(un.plan("allreduce", on, bytes=bytes, algorithm=algorithm).predicted["seconds"])
+
+
+def _volumes(listed: Listed) -> Finding:
+    """Predicted times of allreduces on a torus of 8 x 8, over the time in which a link carries the vector."""
+    carried = listed["bytes"] * 8 / 400e9
+    return Finding(listed["reported"], [_on_torus(name, listed["bytes"]) / carried for name in listed["algorithms"]])
+
+
+def _latencies(listed: Listed) -> Finding:
+    """The predicted time of one algorithm over that of another, of a few bytes."""
+    first, second = (_on_torus(name, listed["bytes"]) for name in listed["algorithms"])
+    return Finding(listed["reported"], first / second)
+
+
+def _tree(listed: Listed) -> Finding:
+    """A simulated reduction in a binomial tree over log2 p (alpha + S beta), where a message takes alpha + S beta."""
+    on = {"name": "line", "kind": "endpoint", "model": "hockney", "alpha_ns": 1000, "beta_ns_per_byte": 0.5}
+    ours = []
+    for bytes in listed["bytes"]:
+        plan = un.plan("reduce", on, shape=listed["ranks"], bytes=bytes, algorithm="binomial")
+        formula = math.log2(listed["ranks"]) * (1000 + 0.5 * bytes)
+        ours.append(un.simulate(plan.schedule, on).nanoseconds / formula)
+    return Finding(listed["reported"], ours)
+
+
+def _faster(listed: Listed) -> Finding:
+    """The predicted time of one allreduce over that of another on parts of a machine."""
+    ours = []
+    for shape, bytes in listed["cases"]:
+        first, second = (
+            un.plan("allreduce", listed["machine"], shape=shape, bytes=bytes, algorithm=name).predicted["seconds"]
+            for name in listed["algorithms"]
+        )
+        ours.append(first / second)
+    return Finding(listed["reported"], ours)
+
+
+def _spread(listed: Listed) -> Finding:
+    """The largest rate of a permutation over the smallest."""
+    done = traffic("permutation", listed["machine"], bytes=listed["bytes"], level="packet")
+    return Finding(listed["reported"], float(done.rates.max() / done.rates.min()))
+
+
+def _global_cost(listed: Listed) -> Finding:
+    """What the nonblocking tree costs for its share of an alltoall, over the same of each network."""
+
+    def price(preset: str) -> float:
+        made = machine(preset)
+        facts = made.topology
+        assert facts is not None  # the presets of Table 2 are networks
+        done = traffic("alltoall", made, bytes=listed["bytes"], level="flow")
+        return float(facts["cost_usd"] / done.share_of_injection)
+
+    tree = price(listed["tree"])
+    return Finding(listed["reported"], [tree / price(preset) for preset in listed["presets"]])
+
+
 CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "allreduce-share": _allreduce,
+    "allreduce-faster": _faster,
+    "allreduce-latencies": _latencies,
+    "allreduce-volumes": _volumes,
     "alltoall-share": _alltoall,
+    "global-cost": _global_cost,
     "permutation-share": _permutation,
+    "permutation-spread": _spread,
+    "tree-formula": _tree,
 }

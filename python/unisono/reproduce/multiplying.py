@@ -221,6 +221,39 @@ def _program(listed: Listed) -> Finding:
     return Finding(listed["reported"], [sum(bool(re.fullmatch(kind, line)) for line in lines) for kind in kinds])
 
 
+def _ratio_only(listed: Listed) -> Finding:
+    """The process counts whose best schedule is the same when both parts of the latency are multiplied."""
+    scale = listed["scale"]
+    pairs = [(best(row.ranks, ALPHA_P, ALPHA_R), best(row.ranks, scale * ALPHA_P, scale * ALPHA_R)) for row in TABLE_2]
+    return Finding(
+        listed["reported"], sum(a is not None and b is not None and a.schedule == b.schedule for a, b in pairs)
+    )
+
+
+def _consistent(listed: Listed) -> Finding:
+    """The schedules of a row whose proof says that all processes end with the same bits."""
+    made = [runs.program(ranks, "recursive-multiplying", {"schedule": text}) for ranks, text in listed["schedules"]]
+    return Finding(listed["reported"], sum(schedule.verify().repeatable for schedule in made))
+
+
+def _gains(listed: Listed) -> Finding:
+    """The decreases of one process count over those of another, of the minimum and of the median."""
+    rows = {row.ranks: row for row in TABLE_2}
+    before, after = (rows[ranks] for ranks in listed["ranks"])
+
+    def decrease(times: tuple[float, float]) -> float:
+        return 1 - times[1] / times[0]
+
+    ours = [decrease(after.minimum) / decrease(before.minimum), decrease(after.median) / decrease(before.median)]
+    return Finding(listed["reported"], ours)
+
+
+def _rounds(listed: Listed) -> Finding:
+    """The rounds of messages of an algorithm, for each of its parameters."""
+    ours = [runs.rounds(listed["ranks"], listed["algorithm"], {"ways": str(ways)}) for ways in listed["ways"]]
+    return Finding(listed["reported"], ours)
+
+
 def _decrease_range(listed: Listed) -> Finding:
     decreases = [100 * (1 - after / before) for row in TABLE_2 for before, after in (row.minimum, row.median)]
     return Finding(listed["reported"], [min(decreases), max(decreases)])
@@ -250,6 +283,7 @@ def _compared(row: Row) -> multiplying_figures.Compared:
 _CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "buffers": _buffers,
     "choice": _choice,
+    "consistent": _consistent,
     "counts": _counts,
     "decrease": _decrease,
     "decrease-range": _decrease_range,
@@ -259,9 +293,12 @@ _CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "elimination-rounds": _elimination_rounds,
     "equal-stages": _equal_stages,
     "fan-out": _fan_out,
+    "gains": _gains,
     "measured-over-predicted": _measured_over_predicted,
     "predicted": _predicted,
     "program": _program,
+    "ratio-only": _ratio_only,
+    "rounds": _rounds,
     "simulated-gain": _simulated_gain,
     "simulated-skew": _simulated_skew,
     "simulated-time": _simulated_time,

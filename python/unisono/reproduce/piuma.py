@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import unisono as un
-from unisono.reproduce import Finding, piuma_figures
+from unisono.reproduce import Finding, multiplying_simulated, piuma_figures
 from unisono.training import BYTES, Iteration, iteration, reduction, vgg16
 
 __all__ = ["LARGEST", "check", "draw", "eq_1", "eq_2", "host", "machine", "run", "train"]
@@ -20,6 +20,8 @@ LARGEST = 16_384
 FIG_4_NODES = [1, 2, 4, 8, 16, 64, 256, 1024, 4096, LARGEST]
 FIG_4_ELEMENTS = [1 << k for k in range(0, 19, 2)]
 FIG_5_MINIBATCHES = [32, 64, 128, 256, 512, 1024]
+#: Elements of allreduces whose messages are counted.
+_COUNTED = 1280
 #: The algorithms on the cores that the paper compares with.
 SHORT, VECTORS = "recursive-doubling", "rabenseifner"
 
@@ -132,14 +134,56 @@ def _less_data(listed: Listed) -> Finding:
 
 
 def _elements_of_core(nodes: int, algorithm: str) -> int:
-    """Elements that the first core sends and receives in an allreduce of 1280."""
-    plan = un.plan("allreduce", machine(nodes), elements=1280, algorithm=algorithm)
+    """Elements that the first core sends and receives in an allreduce."""
+    plan = un.plan("allreduce", machine(nodes), elements=_COUNTED, algorithm=algorithm)
     lanes = json.loads(plan.schedule.to_json())["programs"][0]["lanes"]
     return sum(
         step["length"] * sum("stream" in end for end in (*step["sources"], *step["sinks"]))
         for lane in lanes
         for step in lane
     )
+
+
+def _host_rounds(listed: Listed) -> Finding:
+    """The rounds of messages of allreduces on the cores of a node, where only latency takes time."""
+    ours = [multiplying_simulated.rounds(listed["cores"], name, {}) for name in listed["algorithms"]]
+    return Finding(listed["reported"], ours)
+
+
+def _host_volume(listed: Listed) -> Finding:
+    """Elements that the first core of a node sends and receives, over the length of the vector."""
+    ours = [_elements_of_core(1, name) / _COUNTED for name in listed["algorithms"]]
+    return Finding(listed["reported"], ours)
+
+
+def _memory_limit(listed: Listed) -> Finding:
+    """The term of the memory in Eq. 2 over that of the link."""
+    m = machine(16).describe()
+    return Finding(listed["reported"], 2 * m["core_gbps"] / m["memory_gbps"])
+
+
+def _hockney(listed: Listed) -> Finding:
+    """Simulated times over alpha + beta m, with the simulated latency and Eq. 2."""
+    nodes = listed["nodes"]
+    alpha = run(nodes, 1).metrics["latency"].value
+    ours = [run(nodes, m).nanoseconds / (alpha + eq_2() * m) for m in listed["elements"]]
+    return Finding(listed["reported"], ours)
+
+
+def _falls(listed: Listed) -> Finding:
+    """The share of Allreduce over that with half the minibatch: the largest of both ways."""
+    sizes = listed["minibatches"]
+    ours = []
+    for way in ("host", "in-network"):
+        shares = [train(listed["machine"], b, way, overlap=False).share for b in sizes]
+        ours.append(max(later / before for before, later in pairwise(shares)))
+    return Finding(listed["reported"], ours)
+
+
+def _repeatable(listed: Listed) -> Finding:
+    """Whether the proof finds the same bits on all cores, for each number of nodes."""
+    plans = (un.plan("allreduce", machine(n), elements=16, algorithm="in-network") for n in listed["nodes"])
+    return Finding(listed["reported"], [int(plan.schedule.verify().repeatable) for plan in plans])
 
 
 def _latency_spread(listed: Listed) -> Finding:
@@ -271,14 +315,20 @@ _CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "eq2": _eq2,
     "exposed": _exposed,
     "extends": _extends,
+    "falls": _falls,
     "gradients": _gradients,
+    "hockney": _hockney,
     "host-growth": _host_growth,
     "host-loss": _host_loss,
+    "host-rounds": _host_rounds,
+    "host-volume": _host_volume,
     "latency-ratio": _latency_ratio,
     "latency-share": _latency_share,
     "latency-spread": _latency_spread,
     "less-data": _less_data,
     "loss": _loss,
+    "memory-limit": _memory_limit,
+    "repeatable": _repeatable,
     "several": _several,
     "share": _share,
     "single-element": _single_element,

@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from unisono.base.reports import DiscoveryReport, Forward, MessageCounts, PricedOperation
+from unisono.base.reports import DeviceReport, DiscoveryReport, Forward, MessageCounts, PricedOperation
+from unisono.discovery.devices import device_lines, device_table
 from unisono.discovery.prediction import Prediction, as_report, total_lines
 
 
@@ -12,7 +13,11 @@ class Explanation:
     """The communication of a program on a number of nodes, and its time on a machine; printed as a table."""
 
     def __init__(
-        self, found: Mapping[str, Any], predicted: Prediction | None = None, by_messages: Prediction | None = None
+        self,
+        found: Mapping[str, Any],
+        predicted: Prediction | None = None,
+        by_messages: Prediction | None = None,
+        devices: DeviceReport | None = None,
     ) -> None:
         """From the report of a discovery; the predictions come together or not at all."""
         self.nodes: int = found["nodes"]
@@ -20,6 +25,8 @@ class Explanation:
         self.messages: MessageCounts = found["messages"]
         #: The predictions in full: as the program is, and by messages between pairs alone.
         self.prediction, self.by_messages = predicted, by_messages
+        #: The copies among the memories of one process; None where no devices were given.
+        self.devices = devices
 
     @property
     def predicted(self) -> float | None:
@@ -34,22 +41,36 @@ class Explanation:
     def report(self) -> DiscoveryReport:
         """The same as a dictionary."""
         found: DiscoveryReport = {"nodes": self.nodes, "forwards": self.forwards, "messages": self.messages}
+        if self.devices is not None:
+            found["devices"] = self.devices
         if self.prediction is None or self.by_messages is None:
             return found
         return {**found, **as_report(self.prediction, self.by_messages)}
 
     def __str__(self) -> str:
-        """A line for each kind of forward, or for each operation of a prediction, and the messages of all ranks."""
+        """A line for each kind of forward, or for each operation of a prediction, and the messages of all ranks.
+
+        The copies among devices follow.
+        """
+        return "\n".join([*self._communication(), *self._copies()])
+
+    def _copies(self) -> list[str]:
+        if self.devices is None:
+            return []
+        titles, rows = device_table(self.devices)
+        return ["", *_aligned([titles, *rows]), *device_lines(self.devices)]
+
+    def _communication(self) -> list[str]:
         if self.prediction is not None and self.by_messages is not None:
             titles, rows = self.prediction.table()
-            return "\n".join([*_aligned([titles, *rows]), *total_lines(self.prediction, self.by_messages), self._sum()])
+            return [*_aligned([titles, *rows]), *total_lines(self.prediction, self.by_messages), self._sum()]
         kinds = Counter(
             f"{f['after_task']} -> {f['before_task']}: {f['buffer']} {f['collective'] or 'point-to-point'}"
             for f in self.forwards
         )
         width = len(str(max(kinds.values(), default=0)))
         lines = [f"{count:>{width}} x {kind}" for kind, count in kinds.items()]
-        return "\n".join([*lines, self._sum()])
+        return [*lines, self._sum()]
 
     def _sum(self) -> str:
         m = self.messages

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unisono._core import LibraryCollective, PairMessages
-from unisono.tasks._device import Mirror
+from unisono.tasks._device import Mirrors
 from unisono.tasks._operators import NAMES
 from unisono.tasks._regions import Boxes, Data
 
@@ -27,8 +27,10 @@ class Held:
     operator: str | None = None
     #: For each element the last operator's number, where tasks have several.
     codes: npt.NDArray[np.uint8] | None = None
-    #: Its copy on a device, where kernels there touch it; it may have the latest contents alone.
-    mirror: Mirror | None = None
+    #: Its copies on devices, where kernels there touch it; one of them may have the latest contents alone.
+    mirror: Mirrors | None = None
+    #: The devices of the process; None for CuPy's current one.
+    devices: int | None = None
 
     def to_host(self, region: Boxes) -> None:
         """Sees to it that ``data`` has the latest contents of a region."""

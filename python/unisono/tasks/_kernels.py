@@ -5,6 +5,7 @@ type with its own layout in memory, conversions and array functions, on internal
 ``offsets=True`` a kernel gets the offsets as one more argument, a tuple of tuples, which any kind of kernel takes.
 """
 
+import itertools
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -60,25 +61,59 @@ def _host(parts: Sequence[Part], operator: str) -> list[Any]:
 
 
 #: Where kernels run: what gives them their views.
-PLACES: dict[str, Callable[[Sequence[Part], str], list[Any]]] = {"numpy": _host, "cupy": _device.views}
+PLACES: dict[str, Callable[[Sequence[Part], str], list[Any]]] = {
+    "numpy": _host,
+    "cupy": _device.views,
+    "host": _host,
+}
 
 
 def call(task: str, kernel: Kernel, parts: Sequence[Part], operator: str, on: str, offsets: bool) -> None:
     """Runs a task's kernel on its parts of arrays."""
+    _number(parts, operator)
+    _run(task, kernel, parts, PLACES[on](parts, operator), offsets, 0 if on == "cupy" else None)
+
+
+def call_on_devices(
+    task: str,
+    kernel: Kernel,
+    devices: Sequence[Sequence[Part]],
+    whole: Sequence[Part],
+    operator: str,
+    offsets: bool,
+) -> None:
+    """Runs a task's kernel on each device of the process, on its part of the task's arrays; ``whole`` is all of it."""
+    _number(whole, operator)
+    number = itertools.count()
+    _device.call_each(
+        devices,
+        whole,
+        operator,
+        lambda parts, views: _run(task, kernel, parts, views, offsets, next(number)),
+    )
+
+
+def _number(parts: Sequence[Part], operator: str) -> None:
+    """Notes the operator of reductions, where tasks have several."""
     for part in parts:
         if part.mode == "reduce" and part.held.codes is not None:
             for piece in part.region:
                 part.held.codes[place(piece)] = NAMES.index(operator)
-    views = PLACES[on](parts, operator)
+
+
+def _run(
+    task: str, kernel: Kernel, parts: Sequence[Part], views: Sequence[Any], offsets: bool, device: int | None
+) -> None:
+    """Calls a kernel; a device's reads are compared where that is asked for."""
     arguments = [*views, tuple(part.box[0] for part in parts)] if offsets else views
-    before = _device.contents_read(parts) if on == "cupy" else None
+    before = None if device is None else _device.contents_read(parts, device)
     try:
         kernel(*arguments)
     except Exception as failure:
         _explain(task, kernel, parts, arguments, failure)
         raise
-    if before:
-        _device.check_reads(task, parts, before)
+    if before and device is not None:
+        _device.check_reads(task, parts, before, device)
 
 
 def bound(task: str, kernel: Kernel, parts: Sequence[Part], operator: str, offsets: bool) -> Callable[[], None]:

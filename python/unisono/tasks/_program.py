@@ -11,24 +11,28 @@ import numpy as np
 import numpy.typing as npt
 
 from unisono._core import Discovery, InputError, Moved, TaskList, TaskSchedule, WorkloadGraph
-from unisono.base.inputs import MachineLike
+from unisono.base.inputs import MachineLike, whole
 from unisono.base.reports import DiscoveryReport
+from unisono.discovery.devices import check_devices, devices_report
 from unisono.discovery.prediction import predictions, without_machine
 from unisono.graphs import Source, write_graph
 from unisono.tasks import _kernels, recording
 from unisono.tasks._agreed import Agreed
 from unisono.tasks._arrays import Access, Array, sizes_of
+from unisono.tasks._device import cupy
 from unisono.tasks._exchange import Exchanges
 from unisono.tasks._explanation import Explanation
 from unisono.tasks._held import Command, Held
+from unisono.tasks._kernel_source import check_writes
 from unisono.tasks._mappers import all_
 from unisono.tasks._operators import NAMES, by_mpi
+from unisono.tasks._regions import Box, Boxes
 from unisono.tasks._scaling import NODES, Scaling, scaling, timed
 from unisono.tasks._schedule import carry_out
 from unisono.tasks._submitted import Fetch, Task, check_operations, check_range
 from unisono.tasks._trace import recorder
 from unisono.tasks._transport import transport
-from unisono.tasks._workload import workload
+from unisono.tasks._workload import listed, workload
 
 #: With 1, no collective is made of messages.
 _SWITCH = "UNISONO_POINT_TO_POINT"
@@ -54,8 +58,16 @@ class Program:
         plan: str | os.PathLike[str] | None = None,
         *,
         trace: str | os.PathLike[str] | None = None,
+        devices: int | None = None,
     ) -> None:
-        """An empty program. The actions of its ranks are recorded for the file ``trace``, written at the end."""
+        """An empty program. The actions of its ranks are recorded for the file ``trace``, written at the end.
+
+        With ``devices`` kernels with ``on="cupy"`` run on that many devices of each process, which share its part of
+        the range; otherwise on CuPy's current device.
+        """
+        if devices is not None and whole("devices", devices) < 1:
+            raise InputError(f"devices is {devices}; accepted are numbers from 1 on")
+        self._devices = devices
         self.arrays: list[Array] = []
         self.tasks: list[Task] = []
         # Tasks and fetches, in their order.
@@ -108,7 +120,7 @@ class Program:
             except ValueError as wrong:
                 raise InputError(f"array '{name}' has shape {made.shape}; its contents have {given.shape}") from wrong
         self.arrays.append(made)
-        self._held.append(Held(data))
+        self._held.append(Held(data, devices=self._devices))
         if self._exchanges:
             self._exchanges.hold(data)
         self._agreed.add(kind.str)
@@ -144,7 +156,8 @@ class Program:
         Views of reads are read-only. A view of a write has no old contents; a view of a reduction starts from the
         operator's neutral element on each rank, and the ranks' results are combined by ``op``: sum, prod, min or max.
 
-        With ``on="cupy"`` the kernel gets CuPy arrays, which are never read-only. With ``offsets`` it gets one more
+        With ``on="cupy"`` the kernel gets CuPy arrays, which are never read-only; ``on="host"`` is ``"numpy"``, and
+        :meth:`explain` keeps the kernel on the host where processes have devices. With ``offsets`` it gets one more
         argument: for each view the index of its first element in the whole array, as Numba's kernels need it.
 
         ``operations`` is the number of arithmetic operations for a point of the range, which :meth:`workload` reads.
@@ -169,10 +182,10 @@ class Program:
         if on not in _kernels.PLACES:
             raise InputError(f"task '{name}': on is {on!r}; accepted are {', '.join(_kernels.PLACES)}")
         accesses = []
-        for mode, listed in (("read", reads), ("write", writes), ("read_write", updates), ("reduce", reduces)):
-            if isinstance(listed, Access):
+        for mode, given in (("read", reads), ("write", writes), ("read_write", updates), ("reduce", reduces)):
+            if isinstance(given, Access):
                 raise InputError(f"task '{name}': what it accesses is a list; write [array[mapper]]")
-            for access in listed:
+            for access in given:
                 if not isinstance(access, Access) or access.array.program is not self:
                     raise InputError(f"task '{name}' accesses {access!r}; accepted are array[mapper] of this program")
                 accesses.append((access.array.number, mode, access.mapper))
@@ -180,6 +193,7 @@ class Program:
         check_range(name, sizes, offset, (*reads, *writes, *updates, *reduces))
         reduced = tuple(access.array.number for access in reduces)
         check_operations(name, operations)
+        check_writes(name, kernel, [access.array.name for access in (*reads, *writes, *updates, *reduces)], len(reads))
         form_of_range = (offset, granularity, split)
         made = Task(name, kernel, sizes, tuple(accesses), op, form_of_range, on, offsets, reduced, operations)
         # Wrong tasks are refused here, where the program's line is still known.
@@ -198,7 +212,7 @@ class Program:
         for array in task.reduced:
             self._held[array].combine_by(task.operator)
             self._agreed.add(task.operator)
-        if task.on != "numpy" or any(self._held[array].codes is not None for array in task.reduced):
+        if task.on == "cupy" or any(self._held[array].codes is not None for array in task.reduced):
             self._plain = False
 
     def host_task(
@@ -215,7 +229,7 @@ class Program:
         It gets NumPy views as a kernel does, of whole arrays where an array stands without a mapper.
         """
         given = ([a[all_] if isinstance(a, Array) else a for a in listed] for listed in (reads, writes, updates))
-        self.task(function, 1, *given, name=name)
+        self.task(function, 1, *given, name=name, on="host")
 
     def run(self) -> None:
         """Executes what was submitted since last time. All ranks call it at the same places."""
@@ -267,21 +281,35 @@ class Program:
         machine: MachineLike | None = None,
         model: str | None = None,
         simulate: bool = False,
+        devices: int | None = None,
+        rank: int = 0,
+        device_machine: MachineLike | None = None,
     ) -> Explanation:
         """The communication on a number of nodes, and its time on ``machine``.
 
         The machine is one of ranks, such as ``"archer"``, or a network, such as ``"hx2mesh-small"``. ``simulate`` runs
         every operation on the machine's simulator as well.
+
+        With ``devices``, by default those of the program, each node drives as many, and kernels run on them: those
+        with ``on="cupy"``, or all where no task has it, but for ``on="host"``. The copies among the memories of node
+        ``rank`` come too, and their time on ``device_machine``, whose rank 0 is the host and whose next ranks are the
+        devices.
         """
+        check_devices(devices if self._devices is None else self._devices, rank, device_machine)
+        copies = None
+        devices = self._devices if devices is None else devices
+        if devices is not None:
+            tasks = listed(self, self._steps)
+            copies = devices_report(tasks, nodes, rules, devices, rank, device_machine, simulate)
         if machine is None:
-            without_machine(model, simulate)
-            return Explanation(self._discovered(nodes, rules).report())
+            without_machine(model, simulate and device_machine is None)
+            return Explanation(self._discovered(nodes, rules).report(), devices=copies)
 
         def found(rules: str) -> tuple[DiscoveryReport, list[Moved]]:
             discovery = self._discovered(nodes, rules)
             return discovery.report(), discovery.moved(self._reduced_by_messages())
 
-        return Explanation(*predictions(found, machine, nodes, rules, model, simulate))
+        return Explanation(*predictions(found, machine, nodes, rules, model, simulate), devices=copies)
 
     def workload(self, ranks: int, *, name: str = "tasks", strict: bool = False) -> WorkloadGraph:
         """What the ranks compute and communicate, as a program that ``unisono.step`` puts on a machine.
@@ -412,12 +440,21 @@ class Program:
         if self._plain and task.run is not None:
             task.run()
             return
-        parts = [
-            _kernels.Part(self._held[buffer], self.arrays[buffer].name, mode, box, region)
-            for (buffer, mode, _), (box, region) in zip(task.accesses, self._discovery.views(number), strict=True)
-        ]
+        parts = self._parts(task, self._discovery.views(number))
+        if task.on == "cupy" and self._devices is not None:
+            cupy(self._devices)
+            of_each = [self._parts(task, views) for views in self._discovery.device_views(number, self._devices)]
+            _kernels.call_on_devices(task.name, task.kernel, of_each, parts, task.operator, task.offsets)
+            return
         if self._plain:
             task.run = _kernels.bound(task.name, task.kernel, parts, task.operator, task.offsets)
             task.run()
         else:
             _kernels.call(task.name, task.kernel, parts, task.operator, task.on, task.offsets)
+
+    def _parts(self, task: Task, views: Iterable[tuple[Box, Boxes]]) -> list[_kernels.Part]:
+        """The parts of arrays that a task touches through its views."""
+        return [
+            _kernels.Part(self._held[buffer], self.arrays[buffer].name, mode, box, region)
+            for (buffer, mode, _), (box, region) in zip(task.accesses, views, strict=True)
+        ]

@@ -1,6 +1,6 @@
 """Tasks and fetches as a program submits them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -39,9 +39,10 @@ class Task:
         """Hands the task to a discovery."""
         return to.task(self.name, self.sizes, self.accesses, *self.options)
 
-    def list_in(self, tasks: TaskList) -> int:
-        """Adds the task to a list, with its operations."""
-        return tasks.task(self.name, self.sizes, self.accesses, *self.options, self.operations)
+    def list_in(self, tasks: TaskList, host: Collection[str]) -> int:
+        """Adds the task to a list, with its operations; kernels of the places in ``host`` are not on devices."""
+        on_host = self.on in host
+        return tasks.task(self.name, self.sizes, self.accesses, *self.options, self.operations, on_host)
 
 
 class Fetch(NamedTuple):
@@ -55,7 +56,7 @@ class Fetch(NamedTuple):
         """Hands the fetch to a discovery."""
         return to.fence(f"fetch of {self.name}", self.number, [0] * len(self.shape), self.shape)
 
-    def list_in(self, tasks: TaskList) -> int:
+    def list_in(self, tasks: TaskList, host: Collection[str]) -> int:  # noqa: ARG002
         """Adds the fetch to a list."""
         return self.submit(tasks)
 

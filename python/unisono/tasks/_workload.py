@@ -23,8 +23,18 @@ def workload(
     count = whole("ranks", ranks)
     if not 1 <= count < 2**32:
         raise InputError(f"ranks is {count}; accepted are numbers from 1 on")
+    return WorkloadGraph.of_tasks(listed(program, steps), name, count, strict, program._reduced_by_messages())
+
+
+def listed(program: "Program", steps: Sequence[Task | Fetch]) -> TaskList:
+    """The steps of a program as a list.
+
+    Where no kernel names a device, all are on devices but those of the host.
+    """
     tasks = TaskList()
     program._declare(tasks)
+    named = any(isinstance(step, Task) and step.on == "cupy" for step in steps)
+    host = ("numpy", "host") if named else ("host",)
     for step in steps:
-        step.list_in(tasks)
-    return WorkloadGraph.of_tasks(tasks, name, count, strict, program._reduced_by_messages())
+        step.list_in(tasks, host)
+    return tasks

@@ -25,6 +25,7 @@ mod quad_chain;
 mod quad_two_phase;
 mod rabenseifner;
 mod recursive_doubling;
+mod recursive_exchange;
 mod recursive_halving;
 mod recursive_multiplying;
 mod reduce_broadcast;
@@ -76,6 +77,7 @@ pub const ALGORITHMS: &[&dyn Algorithm] = &[
     &quad_two_phase::QuadTwoPhase,
     &Among(rabenseifner::Rabenseifner),
     &Among(recursive_doubling::RecursiveDoubling),
+    &Among(recursive_exchange::RecursiveExchange),
     &Among(recursive_halving::RecursiveHalving),
     &Among(recursive_multiplying::RecursiveMultiplying),
     &reduce_broadcast::ReduceBroadcast,

@@ -18,6 +18,7 @@
 mod commands;
 mod contents;
 mod options;
+mod parts;
 mod reading;
 
 use std::{collections::VecDeque, sync::Arc};
@@ -28,6 +29,7 @@ use unisono_base::{BufferId, CommandId, TaskId, mix, narrow};
 pub use commands::{Action, Command, Forward};
 use contents::{Content, Held, HolderLists, Moving, NONE, Pending, State};
 pub use options::Options;
+pub use parts::PartAccess;
 use reading::Scratch;
 
 use crate::{

@@ -1,6 +1,7 @@
 //! The integration tests of the crate, as one binary.
 
 mod common;
+mod devices;
 mod direct;
 mod errors;
 mod faults;

@@ -12,7 +12,7 @@ pub type Settings = Vec<(&'static str, String)>;
 /// Settings for our parameters on so many ranks, or why there are none.
 pub type Translate = fn(&[(String, String)], u32) -> Result<Settings, String>;
 
-/// The target's own algorithm for one of ours.
+/// The target's own algorithm for one of ours, which may have several.
 pub struct Counterpart {
     pub kind: Kind,
     pub ours: &'static str,
@@ -127,9 +127,11 @@ impl View {
     /// The target's algorithm for a row; none where the row says the library's own.
     fn counterpart(&self, row: &Row) -> Result<Option<(&'static str, Settings)>, String> {
         let Choice::Algorithm { name, params } = &row.choice else { return Ok(None) };
-        let found = self.names.iter().find(|c| c.kind == row.kind && c.ours == name);
-        let found = found.ok_or_else(|| "it has no counterpart there".to_owned())?;
-        Ok(Some((found.theirs, (found.settings)(params, row.ranks)?)))
+        // Where there are several, each serves its own parameters and numbers of ranks.
+        let found = self.names.iter().filter(|c| c.kind == row.kind && c.ours == name);
+        let mut said = found.map(|c| (c.settings)(params, row.ranks).map(|settings| Some((c.theirs, settings))));
+        let first = said.next().unwrap_or_else(|| Err("it has no counterpart there".to_owned()));
+        if first.is_ok() { first } else { said.find(Result::is_ok).unwrap_or(first) }
     }
 
     /// Rows of collectives that the target does not know at all.

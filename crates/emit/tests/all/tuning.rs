@@ -18,7 +18,8 @@ const LIBRARY: &str = r#"{
   "collective=iallreduce": {"algorithm=MPIR_Allreduce_intra_ring": {}},
   "collective=neighbor_allgather": {"x=1": {"algorithm=MPIR_Allreduce_intra_recursive_doubling": {}}, "x=2": {"algorithm=MPIR_Allreduce_intra_reduce_scatter_allgather": {}},
     "x=3": {"algorithm=MPIR_Allgather_intra_ring": {}}, "x=4": {"algorithm=MPIR_Allgather_intra_brucks": {}}, "x=5": {"algorithm=MPIR_Allreduce_intra_recursive_multiplying": {}},
-    "x=6": {"algorithm=MPIR_Gather_intra_binomial": {}}, "x=7": {"algorithm=MPIR_Barrier_intra_k_dissemination": {}}, "x=8": {"algorithm=MPIR_Alltoall_intra_pairwise": {}}, "x=9": {"algorithm=MPIR_Allgather_intra_recursive_doubling": {}}}
+    "x=6": {"algorithm=MPIR_Gather_intra_binomial": {}}, "x=7": {"algorithm=MPIR_Barrier_intra_k_dissemination": {}}, "x=8": {"algorithm=MPIR_Alltoall_intra_pairwise": {}}, "x=9": {"algorithm=MPIR_Allgather_intra_recursive_doubling": {}},
+    "x=10": {"algorithm=MPIR_Allgather_intra_recexch_doubling": {"k=2": {}}}, "x=11": {"algorithm=MPIR_Allgather_intra_recexch_halving": {"k=2": {}}}}
 }"#;
 
 fn row(kind: Kind, ranks: u32, first_bytes: u64, last_bytes: u64, algorithm: &str) -> Row {
@@ -59,6 +60,7 @@ fn theirs(target: &str, kind: Kind, ranks: u32, ours: &str) -> &'static str {
         ("mpich-json", Kind::Allgather, "recursive-doubling") if ranks.is_power_of_two() => {
             "MPIR_Allgather_intra_recursive_doubling"
         }
+        ("mpich-json", Kind::Allgather, "recursive-doubling") => "MPIR_Allgather_intra_recexch_doubling",
         ("mpich-json", Kind::Allgather, "bruck") => "MPIR_Allgather_intra_brucks",
         ("ucc", Kind::Allreduce, "recursive-doubling") => "knomial",
         ("ucc", Kind::Allreduce, "rabenseifner") => "sra_knomial",
@@ -306,6 +308,27 @@ fn mpich_asks_what_its_algorithms_ask() {
     let mpich = TUNINGS.iter().find(|t| t.name() == "mpich-json").unwrap();
     let e = mpich.write(&table(vec![row(Kind::Allgather, 4, 0, 9, "bruck")]), Some(&old)).unwrap_err();
     assert!(e.to_string().ends_with("this library has no algorithm MPIR_Allgather_intra_brucks"));
+}
+
+/// One algorithm of ours is several of the library's, by its parameters and by the number of ranks.
+#[test]
+fn exchanges_of_mpich_have_a_radix_and_an_order() {
+    let said = |ranks: u32, algorithm: &str| {
+        let export = write("mpich-json", &table(vec![row(Kind::Allgather, ranks, 0, u64::MAX, algorithm)]));
+        export.map(|export| export.text.split_whitespace().collect::<String>())
+    };
+    for (ranks, algorithm, expected) in [
+        (6, "recursive-exchange radix=3", r#"recexch_doubling":{"k=3":{},"single_phase_recv=0":{}}"#),
+        (6, "recursive-exchange", r#"recexch_doubling":{"k=2":{},"single_phase_recv=0":{}}"#),
+        (9, "recursive-exchange radix=4 order=halving", r#"recexch_halving":{"k=4":{},"single_phase_recv=0":{}}"#),
+        (6, "recursive-doubling", r#"recexch_doubling":{"k=2":{},"single_phase_recv=0":{}}"#),
+        (8, "recursive-doubling", r#"recursive_doubling":{}"#),
+    ] {
+        let flat = said(ranks, algorithm).unwrap();
+        assert!(flat.contains(&format!("\"algorithm=MPIR_Allgather_intra_{expected}")), "{algorithm}: {flat}");
+    }
+    assert!(said(6, "recursive-exchange radix=1").unwrap_err().contains("cannot be said"));
+    assert!(said(6, "recursive-exchange order=random").unwrap_err().contains("cannot be said"));
 }
 
 #[test]

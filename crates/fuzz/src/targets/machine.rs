@@ -73,7 +73,7 @@ fn on_network(description: &Machine, machine: &Network) {
         planned(description, Part::All, Kind::Allreduce);
         if let Some(boards) = topology.boards() {
             let asked = allocate::Study {
-                jobs: allocate::Jobs::Trace,
+                jobs: allocate::Jobs::Drawn(allocate::Sizes::trace()),
                 heuristic: allocate::Heuristic::Locality,
                 failures: 1,
                 samples: 2,

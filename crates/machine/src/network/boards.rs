@@ -11,6 +11,8 @@ pub struct Boards {
     pub board: [u32; 2],
     /// Rows, and columns, of boards that one switch of the lowest level joins.
     pub leaf: [u32; 2],
+    /// Whether a job takes adjacent rows and columns, around the ends, as links between neighbors need it.
+    pub adjacent: bool,
 }
 
 impl Boards {
@@ -39,7 +41,7 @@ mod tests {
 
     #[test]
     fn a_sub_mesh_in_the_order_of_its_ranks() {
-        let boards = Boards { count: [4, 4], board: [2, 2], leaf: [4, 4] };
+        let boards = Boards { count: [4, 4], board: [2, 2], leaf: [4, 4], adjacent: false };
         let (places, extents) = boards.accelerators(&[0, 3], &[1]);
         assert_eq!(extents, [4, 2]);
         assert_eq!(places, [2, 3, 10, 11, 50, 51, 58, 59]);

@@ -7,9 +7,13 @@ use unisono_machine::{
     Machine,
     network::{
         Boards,
-        allocate::{Heuristic, Job, Jobs, Outcome, Study, study},
+        allocate::{Heuristic, Job, Jobs, Outcome, Sizes, Study, study},
     },
 };
+
+fn traced() -> Jobs {
+    Jobs::Drawn(Sizes::trace())
+}
 
 fn outcome(boards: &Boards, jobs: Jobs, heuristic: Heuristic, failures: u64, samples: u32, seed: u64) -> Outcome {
     study(boards, "test", &Study { jobs, heuristic, failures, samples, seed }).unwrap()
@@ -24,7 +28,10 @@ fn check(boards: &Boards, outcome: &Outcome) {
     let mut used = 0;
     for (job, placed) in &sample.jobs {
         let Some(placed) = placed else { continue };
-        assert!(placed.rows.is_sorted_by(|a, b| a < b) && placed.columns.is_sorted_by(|a, b| a < b), "{placed:?}");
+        for (line, count) in [(&placed.rows, boards.count[0]), (&placed.columns, boards.count[1])] {
+            let follows = |a: &u32, b: &u32| if boards.adjacent { (a + 1) % count == *b } else { a < b };
+            assert!(line.is_sorted_by(follows), "{placed:?}");
+        }
         let size = (placed.rows.len() * placed.columns.len()) as u32;
         assert!(size >= job.boards, "{job:?} on {placed:?}");
         if let Some(shape) = job.shape {
@@ -67,8 +74,12 @@ fn never_on_a_failed_or_taken_board() {
     for case in 0..400_u64 {
         let draw = |what: u64, below: u64| mix(case * 64 + what) % below;
         let side = |what| 1 + draw(what, 70) as u32;
-        let boards =
-            Boards { count: [side(0), side(1)], board: [2, 1 + draw(2, 3) as u32], leaf: [1 + draw(3, 16) as u32; 2] };
+        let boards = Boards {
+            count: [side(0), side(1)],
+            board: [2, 1 + draw(2, 3) as u32],
+            leaf: [1 + draw(3, 16) as u32; 2],
+            adjacent: draw(7, 2) == 0,
+        };
         let failures = draw(4, boards.all());
         let job = |k: u64| {
             let at = 100 + 4 * k;
@@ -79,7 +90,7 @@ fn never_on_a_failed_or_taken_board() {
         };
         let list = Jobs::List((0..1 + draw(5, 12)).map(job).collect());
         let heuristic = Heuristic::ALL[draw(6, 5) as usize];
-        for jobs in [Jobs::Trace, list] {
+        for jobs in [traced(), list] {
             check(&boards, &outcome(&boards, jobs, heuristic, failures, 1, case));
         }
     }
@@ -87,18 +98,18 @@ fn never_on_a_failed_or_taken_board() {
 
 #[test]
 fn the_same_seed_gives_the_same_samples() {
-    let boards = Boards { count: [16, 16], board: [2, 2], leaf: [16, 16] };
-    let run = |seed| outcome(&boards, Jobs::Trace, Heuristic::Sort, 20, 50, seed);
+    let boards = Boards { count: [16, 16], board: [2, 2], leaf: [16, 16], adjacent: false };
+    let run = |seed| outcome(&boards, traced(), Heuristic::Sort, 20, 50, seed);
     assert_eq!(run(7), run(7));
     assert_ne!(run(7).first, run(8).first);
 }
 
 #[test]
 fn failures_are_spread_over_all_boards() {
-    let boards = Boards { count: [4, 4], board: [2, 2], leaf: [4, 4] };
+    let boards = Boards { count: [4, 4], board: [2, 2], leaf: [4, 4], adjacent: false };
     let mut failed = [0; 16];
     for seed in 0..1600 {
-        for board in outcome(&boards, Jobs::Trace, Heuristic::Greedy, 4, 1, seed).first.failed {
+        for board in outcome(&boards, traced(), Heuristic::Greedy, 4, 1, seed).first.failed {
             failed[board as usize] += 1;
         }
     }
@@ -111,26 +122,26 @@ fn heuristics_help() {
     let network = Machine::preset("hx2mesh-large").unwrap().get::<Network>().unwrap().clone();
     let boards = network.topology("test").unwrap().boards().unwrap();
     assert_eq!((boards.count, boards.leaf), ([64, 64], [16, 16]));
-    let mean = |heuristic| outcome(&boards, Jobs::Trace, heuristic, 0, 40, 1).utilization_mean;
+    let mean = |heuristic| outcome(&boards, traced(), heuristic, 0, 40, 1).utilization_mean;
     let all: Vec<f64> = Heuristic::ALL.iter().map(|&h| mean(h)).collect();
     assert!(all[0] <= all[1] && all[1] <= all[2] && all[2] < all[3], "{all:?}");
     assert!(all[3] > 0.97, "{all:?}");
     // Locality gives up little of it for less traffic above the leaves.
-    let upper = |heuristic| outcome(&boards, Jobs::Trace, heuristic, 0, 20, 1).upper_level.alltoall;
+    let upper = |heuristic| outcome(&boards, traced(), heuristic, 0, 20, 1).upper_level.alltoall;
     assert!(upper(Heuristic::Locality) < upper(Heuristic::Sort));
 }
 
 #[test]
 fn what_cannot_be_is_refused() {
-    let boards = Boards { count: [2, 2], board: [2, 2], leaf: [2, 2] };
+    let boards = Boards { count: [2, 2], board: [2, 2], leaf: [2, 2], adjacent: false };
     let failing = |failures, samples| {
-        let asked = Study { jobs: Jobs::Trace, heuristic: Heuristic::Greedy, failures, samples, seed: 0 };
+        let asked = Study { jobs: traced(), heuristic: Heuristic::Greedy, failures, samples, seed: 0 };
         study(&boards, "tiny", &asked).map(|_| ()).map_err(|e| e.to_string())
     };
     assert_eq!(failing(3, 1), Ok(()));
     assert_eq!(failing(4, 1), Err("4 of tiny's 4 boards fail; accepted are 0 to 3".to_owned()));
     assert_eq!(failing(0, 0), Err("samples is 0; accepted is at least 1".to_owned()));
-    let torus = Machine::preset("torus2d-small").unwrap().get::<Network>().unwrap().clone();
-    assert_eq!(torus.topology("test").unwrap().boards(), None);
+    let tree = Machine::preset("fattree-small").unwrap().get::<Network>().unwrap().clone();
+    assert_eq!(tree.topology("test").unwrap().boards(), None);
     assert!("best".parse::<Heuristic>().unwrap_err().to_string().contains("greedy, transpose, aspect, sort, locality"));
 }

@@ -254,7 +254,7 @@ impl Nodes<'_> {
 
     #[expect(clippy::cast_precision_loss, reason = "counts of operations and bytes are floating point")]
     fn kernel(&self, command: &Command, points: u64, unknown: &mut BTreeMap<String, u64>) -> Work {
-        let ListedTask { name, operations, submitted } = self.program.tasks.task(command.task);
+        let ListedTask { name, operations, submitted, .. } = self.program.tasks.task(command.task);
         let Submitted::Task { accesses, .. } = submitted else {
             return Work::Compute(Compute::Measured { seconds: 0.0 });
         };

@@ -95,6 +95,7 @@ fn fenced() -> TaskList {
     let task = |name: &str, mode, mapper, buffer| ListedTask {
         name: name.to_owned(),
         operations: Some(1e3),
+        on_host: false,
         submitted: Submitted::Task {
             geometry: Geometry::of(&[64]),
             accesses: vec![Access::new(BufferId(buffer), mode, mapper)],
@@ -107,7 +108,7 @@ fn fenced() -> TaskList {
         buffers: ["A", "B"].map(|name| Buffer::new(name, &[64], 8, true).unwrap()).into(),
         tasks: vec![
             task("first", Mode::Write, Mapper::OneToOne, 0),
-            ListedTask { name: "fetch of A".to_owned(), operations: None, submitted: fence },
+            ListedTask { name: "fetch of A".to_owned(), operations: None, on_host: false, submitted: fence },
             task("second", Mode::ReadWrite, Mapper::OneToOne, 1),
         ],
     }
@@ -142,6 +143,7 @@ fn sums_that_no_library_makes_are_messages() {
     let task = |name: &str, accesses| ListedTask {
         name: name.to_owned(),
         operations: Some(1.0),
+        on_host: false,
         submitted: Submitted::Task { geometry: Geometry::of(&[64]), accesses },
     };
     let tasks = TaskList {

@@ -2,10 +2,16 @@
 
 use pyo3::prelude::*;
 use unisono_base::BufferId;
-use unisono_discover::{Buffer, ListedTask, Submitted, TaskList as List};
+use unisono_discover::{Buffer, ListedTask, Program, Rules, Submitted, TaskList as List, device_report};
+use unisono_plan::program::MovedData;
 
 use super::{fenced, numbers, refused, submitted};
-use crate::mapper::Mapper;
+use crate::{
+    convert::index,
+    errors::{detached, input, to_python},
+    mapper::Mapper,
+    moved::Moved,
+};
 
 /// Buffers, tasks and fences as a program submits them. `WorkloadGraph.of_tasks` discovers their communication.
 #[pyclass(module = "unisono")]
@@ -13,6 +19,12 @@ pub struct TaskList(pub(crate) List);
 
 #[pymethods]
 impl TaskList {
+    /// The tasks of a program as JSON text.
+    #[staticmethod]
+    fn of_json(program: &str) -> PyResult<Self> {
+        Ok(Self(Program::parse(program).and_then(|program| program.list()).map_err(refused)?))
+    }
+
     /// Arrays may have more dimensions than ranges, which then stand for whole rows.
     #[new]
     fn new() -> Self {
@@ -33,8 +45,11 @@ impl TaskList {
         Ok(self.0.buffers.len() - 1)
     }
 
-    /// Lists a task and returns its number, as `Discovery.task`. `operations` are those for a point of its range.
-    #[pyo3(signature = (name, sizes, accesses, offset=None, granularity=None, split="1d", operations=None))]
+    /// Lists a task and returns its number, as `Discovery.task`. `operations` are those for a point of its range;
+    /// `on_host`: its kernel runs on the host although processes have devices.
+    #[pyo3(signature = (
+        name, sizes, accesses, offset=None, granularity=None, split="1d", operations=None, on_host=false
+    ))]
     #[allow(clippy::too_many_arguments)]
     fn task(
         &mut self,
@@ -45,22 +60,43 @@ impl TaskList {
         granularity: Option<&Bound<'_, PyAny>>,
         split: &str,
         operations: Option<f64>,
+        on_host: bool,
     ) -> PyResult<usize> {
         ListedTask::check_operations(name, operations).map_err(refused)?;
         let (geometry, accesses) = submitted(name, sizes, accesses, (offset, granularity, split))?;
-        Ok(self.add(name, operations, Submitted::Task { geometry, accesses }))
+        Ok(self.add(name, operations, on_host, Submitted::Task { geometry, accesses }))
     }
 
     /// Lists a fence and returns its number, as `Discovery.fence`.
     fn fence(&mut self, name: &str, buffer: u32, low: &Bound<'_, PyAny>, high: &Bound<'_, PyAny>) -> PyResult<usize> {
         let window = fenced(low, high)?;
-        Ok(self.add(name, None, Submitted::Fence { buffer: BufferId(buffer), window }))
+        Ok(self.add(name, None, false, Submitted::Fence { buffer: BufferId(buffer), window }))
+    }
+
+    /// The copies among the memories of process `rank` with `count` devices: their report, and what is moved.
+    fn devices<'py>(
+        &self,
+        py: Python<'py>,
+        nodes: &Bound<'py, PyAny>,
+        rules: &str,
+        rank: &Bound<'py, PyAny>,
+        count: &Bound<'py, PyAny>,
+    ) -> PyResult<(Bound<'py, PyAny>, Vec<Moved>)> {
+        let [nodes, rank, count] =
+            [("nodes", nodes), ("rank", rank), ("devices", count)].map(|(what, given)| index(what, given));
+        let (nodes, rank, count, rules) = (nodes?, rank?, count?, rules.parse::<Rules>().map_err(input)?);
+        let made = detached(py, || {
+            let (discovery, devices, report) = device_report(&self.0, nodes, rules, rank, count)?;
+            Ok((report, MovedData::on_devices(&discovery, &devices)))
+        })?;
+        let (report, moved) = made.map_err(refused)?;
+        Ok((to_python(py, &report)?, moved.into_iter().map(Moved).collect()))
     }
 }
 
 impl TaskList {
-    fn add(&mut self, name: &str, operations: Option<f64>, submitted: Submitted) -> usize {
-        self.0.tasks.push(ListedTask { name: name.to_owned(), operations, submitted });
+    fn add(&mut self, name: &str, operations: Option<f64>, on_host: bool, submitted: Submitted) -> usize {
+        self.0.tasks.push(ListedTask { name: name.to_owned(), operations, on_host, submitted });
         self.0.tasks.len() - 1
     }
 }

@@ -57,6 +57,24 @@ const NAMES: &[Counterpart] = &[
         theirs: "MPIR_Allgather_intra_recursive_doubling",
         settings: power_of_two,
     },
+    Counterpart {
+        kind: Kind::Allgather,
+        ours: "recursive-doubling",
+        theirs: "MPIR_Allgather_intra_recexch_doubling",
+        settings: pairs,
+    },
+    Counterpart {
+        kind: Kind::Allgather,
+        ours: "recursive-exchange",
+        theirs: "MPIR_Allgather_intra_recexch_doubling",
+        settings: doubling,
+    },
+    Counterpart {
+        kind: Kind::Allgather,
+        ours: "recursive-exchange",
+        theirs: "MPIR_Allgather_intra_recexch_halving",
+        settings: halving,
+    },
     same(Kind::Allgather, "ring", "MPIR_Allgather_intra_ring"),
     same(Kind::Allreduce, "rabenseifner", "MPIR_Allreduce_intra_reduce_scatter_allgather"),
     same(Kind::Allreduce, "recursive-doubling", "MPIR_Allreduce_intra_recursive_doubling"),
@@ -96,6 +114,41 @@ fn power_of_two(params: &[(String, String)], ranks: u32) -> Result<Settings, Str
         return Err("the library runs it on powers of two only, and another one otherwise".to_owned());
     }
     plain(params, ranks)
+}
+
+/// Recursive doubling of pairs on other numbers than powers of two is the library's exchange with k=2.
+fn pairs(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
+    plain(params, ranks).map(|_| exchange(2))
+}
+
+fn doubling(params: &[(String, String)], _: u32) -> Result<Settings, String> {
+    radix(params, "doubling")
+}
+
+fn halving(params: &[(String, String)], _: u32) -> Result<Settings, String> {
+    radix(params, "halving")
+}
+
+/// `radix=K` is the library's `k=K`; `order=` names one of its two algorithms.
+fn radix(params: &[(String, String)], order: &str) -> Result<Settings, String> {
+    let mut k = Some(2);
+    let mut given = "doubling";
+    for (name, value) in params {
+        match name.as_str() {
+            "radix" => k = value.parse().ok().filter(|&k: &u32| k > 1),
+            "order" => given = value,
+            _ => return Err(format!("its parameter {name}={value} cannot be said")),
+        }
+    }
+    match k {
+        Some(k) if given == order => Ok(exchange(k)),
+        _ => Err(format!("its parameters {params:?} cannot be said")),
+    }
+}
+
+/// Both settings, for the library has no defaults of them in a table.
+fn exchange(k: u32) -> Settings {
+    vec![("k", k.to_string()), ("single_phase_recv", "0".to_owned())]
 }
 
 /// `schedule=aK,aK,...` with one factor K, whose power is the number of ranks, is the library's `k=K`.

@@ -4,6 +4,9 @@
 //! so far; a row is taken if that leaves at least a; stop at b rows and take the first a columns. Neither rows nor
 //! columns need be neighbors. Source: "HammingMesh", section 4.2; simulate_allocation.py of its artifact.
 //!
+//! Where boards are linked with their neighbors only, as in a torus, a job takes adjacent rows and adjacent columns,
+//! around the ends: the first such rectangle of free boards, row by row.
+//!
 //! Heuristics, each with those before it:
 //! * `greedy`: the factors of the job's size that are nearest to a square, at most half of the machine a side where
 //!   there are such; a size without any (a large prime) is rounded up;
@@ -60,7 +63,7 @@ impl std::str::FromStr for Heuristic {
     }
 }
 
-/// The boards of a job: those at the crossings of its rows and columns.
+/// The boards of a job: those at the crossings of its rows and columns, ascending, or in order around the ends.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Placed {
     pub rows: Vec<u32>,
@@ -110,6 +113,9 @@ impl Free {
     /// Places a job by a heuristic; it is not taken yet.
     pub fn place(&mut self, job: Job, heuristic: Heuristic) -> Option<Placed> {
         let shapes = shapes(job, &self.boards, heuristic);
+        if self.boards.adjacent {
+            return shapes.iter().find_map(|&shape| self.rectangle(shape));
+        }
         if heuristic < Heuristic::Locality {
             return shapes.iter().find_map(|&shape| self.scan(shape, 0));
         }
@@ -144,6 +150,32 @@ impl Free {
             if taken.len() == rows as usize {
                 taken.sort_unstable();
                 return Some(Placed { rows: taken, columns: self.first_columns(columns) });
+            }
+        }
+        None
+    }
+
+    /// The first rectangle of adjacent free boards, around the ends.
+    fn rectangle(&mut self, [rows, columns]: [u32; 2]) -> Option<Placed> {
+        let [all, width] = self.boards.count;
+        for start in 0..all {
+            poll();
+            let taken: Vec<u32> = (0..rows).map(|k| (start + k) % all).collect();
+            self.meet.fill(u64::MAX);
+            for &row in &taken {
+                let of_row = &self.bits[row as usize * self.words..][..self.words];
+                self.meet.iter_mut().zip(of_row).for_each(|(meet, row)| *meet &= row);
+            }
+            let is_free = |column: u32| self.meet[column as usize / 64] >> (column % 64) & 1 == 1;
+            let mut run = 0;
+            // A run may go on around the end, as far as its first column.
+            for column in 0..width + columns - 1 {
+                run = if is_free(column % width) { run + 1 } else { 0 };
+                if run == columns {
+                    let first = column + 1 - columns;
+                    let columns = (first..=column).map(|column| column % width).collect();
+                    return Some(Placed { rows: taken, columns });
+                }
             }
         }
         None
@@ -199,7 +231,7 @@ fn shapes(job: Job, boards: &Boards, heuristic: Heuristic) -> Vec<[u32; 2]> {
 mod tests {
     use super::*;
 
-    const SMALL: Boards = Boards { count: [16, 16], board: [2, 2], leaf: [16, 16] };
+    const SMALL: Boards = Boards { count: [16, 16], board: [2, 2], leaf: [16, 16], adjacent: false };
 
     fn of(boards: u32) -> Job {
         Job { boards, shape: None }
@@ -222,7 +254,7 @@ mod tests {
     #[test]
     fn rows_with_the_same_free_columns() {
         // "HammingMesh", Fig. 3: with failed boards, rows are chosen whose remaining columns agree.
-        let mut free = Free::new(Boards { count: [4, 4], board: [2, 2], leaf: [4, 4] });
+        let mut free = Free::new(Boards { count: [4, 4], board: [2, 2], leaf: [4, 4], adjacent: false });
         for (row, column) in [(0, 0), (1, 2), (2, 0)] {
             free.take(row, column);
         }
@@ -233,5 +265,30 @@ mod tests {
         assert_eq!(placed, Placed { rows: vec![0, 2, 3], columns: vec![1, 2, 3] });
         free.give(&placed);
         assert_eq!(free.place(job, Heuristic::Locality), None);
+    }
+
+    #[test]
+    fn rectangles_go_around_the_ends() {
+        let torus = Boards { adjacent: true, ..SMALL };
+        let mut free = Free::new(Boards { count: [4, 4], ..torus });
+        for (row, column) in [(1, 2), (2, 1)] {
+            free.take(row, column);
+        }
+        let job = |rows, columns| Job { boards: rows * columns, shape: Some([rows, columns]) };
+        // Rows 0 to 2 and 1 to 3 lack columns 1 and 2; rows 2, 3 and 0 lack column 1 only.
+        let placed = free.place(job(3, 3), Heuristic::Sort).unwrap();
+        assert_eq!(placed, Placed { rows: vec![2, 3, 0], columns: vec![2, 3, 0] });
+        free.give(&placed);
+        assert_eq!(free.place(job(2, 2), Heuristic::Sort), None);
+        assert_eq!(free.place(job(1, 2), Heuristic::Sort), Some(Placed { rows: vec![1], columns: vec![0, 1] }));
+        // A HammingMesh takes rows and columns that are not adjacent.
+        let mut mesh = Free::new(Boards { count: [4, 4], adjacent: false, ..torus });
+        let mut ring = Free::new(Boards { count: [4, 4], ..torus });
+        for board in 0..4 {
+            mesh.take(board, (board + 2) % 4);
+            ring.take(board, (board + 2) % 4);
+        }
+        assert!(mesh.place(job(2, 2), Heuristic::Sort).is_some());
+        assert_eq!(ring.place(job(2, 3), Heuristic::Sort), None);
     }
 }

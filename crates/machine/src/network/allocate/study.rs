@@ -3,7 +3,7 @@
 use serde::Serialize;
 use unisono_base::{limits, mix, narrow};
 
-use super::{super::Boards, Free, Heuristic, Job, Jobs, Placed, UpperShare};
+use super::{super::Boards, Free, Heuristic, Job, Jobs, Placed, Sizes, UpperShare};
 use crate::MachineError;
 
 /// What is asked for.
@@ -72,14 +72,23 @@ fn estimate(boards: &Boards, study: &Study) -> (u128, u128) {
     let all = u128::from(boards.all());
     let jobs = match &study.jobs {
         Jobs::List(jobs) => jobs.len() as u128,
-        Jobs::Trace => all / TRACED + 1,
+        Jobs::Drawn(sizes) => {
+            if *sizes == Sizes::trace() {
+                all / TRACED + 1
+            } else {
+                all
+            }
+        }
     };
     let shapes = if study.heuristic >= Heuristic::Locality {
         4 * u128::from(boards.count[0].div_ceil(boards.leaf[0].max(1)))
     } else {
         1
     };
-    let scan = u128::from(boards.count[0]) * u128::from(boards.count[1].div_ceil(64));
+    let rows = u128::from(boards.count[0]);
+    // A rectangle is looked for from each row on, over up to half of the rows.
+    let looks = if boards.adjacent { rows * (rows / 2 + u128::from(boards.count[1])) } else { rows };
+    let scan = looks * u128::from(boards.count[1].div_ceil(64));
     let samples = u128::from(study.samples);
     // The first sample is kept, with the rows and columns of its jobs.
     (8 * samples + 64 * jobs + 16 * all, samples * (4 * all + jobs * (100 + scan * shapes)))
@@ -145,7 +154,7 @@ fn sample(boards: &Boards, study: &Study, number: u32) -> Sample {
     failed.iter().for_each(|board| free.take(board / boards.count[1], board % boards.count[1]));
     let mut jobs = match &study.jobs {
         Jobs::List(jobs) => jobs.clone(),
-        Jobs::Trace => trace(boards, free.count(), &mut draws),
+        Jobs::Drawn(sizes) => drawn(sizes, boards, free.count(), &mut draws),
     };
     if study.heuristic >= Heuristic::Sort {
         jobs.sort_by_key(|job| std::cmp::Reverse(job.boards));
@@ -170,13 +179,14 @@ fn failures(boards: &Boards, count: u64, draws: &mut Draws) -> Vec<u32> {
     order
 }
 
-/// Jobs of the trace until the healthy boards are asked for. As in the artifact a job takes at most half of each side.
-fn trace(boards: &Boards, healthy: u64, draws: &mut Draws) -> Vec<Job> {
+/// Jobs of these sizes until the healthy boards are asked for. As in the artifact a job takes at most half of each
+/// side.
+fn drawn(sizes: &Sizes, boards: &Boards, healthy: u64, draws: &mut Draws) -> Vec<Job> {
     let most = boards.count[0].div_ceil(2) * boards.count[1].div_ceil(2);
     let mut left = healthy;
     let mut jobs = Vec::new();
     while left > 0 {
-        let size = Job::at(draws.share()).boards.min(most);
+        let size = sizes.at(draws.share()).boards.min(most);
         let boards = narrow(u64::from(size).min(left));
         jobs.push(Job { boards, shape: None });
         left -= u64::from(boards);

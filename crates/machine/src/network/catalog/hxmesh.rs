@@ -233,6 +233,7 @@ impl Topology for HxMesh {
             count: self.dims.map(|d| d.boards),
             board: self.dims.map(|d| d.board),
             leaf: self.dims.map(Dimension::boards_a_leaf),
+            adjacent: false,
         })
     }
 

@@ -7,7 +7,7 @@
 use unisono_base::narrow;
 
 use super::super::{
-    Bill, Cable, Family, Header, Hop, Plane, PlaneBuilder, Routing, Speed, Topology,
+    Bill, Boards, Cable, Family, Header, Hop, Plane, PlaneBuilder, Routing, Speed, Topology,
     lattice::{Coordinates, Lattice},
 };
 use crate::MachineError;
@@ -58,6 +58,16 @@ impl Topology for Torus {
 
     fn extents(&self) -> Vec<u32> {
         self.0.dims.clone()
+    }
+
+    /// Those of a torus of two dimensions. There are no trees, so nothing passes an upper level.
+    fn boards(&self) -> Option<Boards> {
+        if self.0.dims.len() != 2 {
+            return None;
+        }
+        let count = [0, 1].map(|dim| self.0.boards(dim));
+        let board = [0, 1].map(|dim| self.0.dims[dim] / count[dim]);
+        Some(Boards { count, board, leaf: count, adjacent: true })
     }
 
     /// Ports 2d and 2d + 1 lead to the smaller and the larger coordinate of dimension d.

@@ -1,0 +1,254 @@
+//! Recursive exchange: an allgather in which groups of k ranks exchange what they have, at distances 1, k, k^2, ...
+//!
+//! The largest power of k up to P, p = k^n, is the number of ranks that exchange. The first ranks form sets of k
+//! consecutive ones: all but the last rank of a set send it their block first, and get the whole vector at the end. If
+//! ranks to be set apart remain, fewer than k - 1, they send to the rank after them. A rank that exchanges stands for
+//! an interval of ranks, so all blocks travel in intervals of the vector. Doubling: n stages at distances 1, k, ...; a
+//! stage sends the blocks so far to the k - 1 others of its group. T = sum over s of alpha_p + (k - 1)(alpha_r + k^s m
+//! beta) for blocks of m where P is a power of k. Halving: ranks first swap their blocks by reversed digits in base k,
+//! and then exchange at distances p/k, ..., k, 1, so the long messages go to near ranks. Source: MPICH,
+//! `MPIR_Allgather_intra_recexch`; Sack, Gropp, "Faster topology-aware collective algorithms through non-minimal
+//! communication", 2012 (distance halving).
+
+use unisono_base::NodeId;
+use unisono_collective::Kind;
+use unisono_lower::Round;
+use unisono_schedule::{Builder, Operand};
+
+use crate::{AlgorithmError, Case, Info, Param, Params, ranks::RankAlgorithm};
+
+pub struct RecursiveExchange;
+
+const INFO: Info = Info {
+    name: "recursive-exchange",
+    summary: "exchanges among groups of k ranks at distances 1, k, k^2, ...; best for short blocks where messages overlap",
+    reference: "MPICH, allgather_intra_recexch; Sack, Gropp: Faster topology-aware collective algorithms through non-minimal communication, 2012",
+    collectives: &[Kind::Allgather],
+    params: &[
+        Param { name: "radix", values: "ranks of a group (default: 2)" },
+        Param { name: "order", values: "doubling, halving of distances (default: doubling)" },
+    ],
+    ..Info::AMONG_RANKS
+};
+
+const ORDERS: [&str; 2] = ["doubling", "halving"];
+const MOST_RADIX: u32 = 1 << 16;
+
+/// The ranks that exchange, as virtual ranks, and those that are set apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Sets {
+    radix: u32,
+    /// n: stages.
+    stages: u32,
+    /// p = k^n: virtual ranks.
+    virtual_ranks: u32,
+    /// P - p: ranks that are set apart.
+    apart: u32,
+    /// Sets whose k - 1 first ranks are set apart.
+    full: u32,
+}
+
+impl Sets {
+    /// Of two ranks at least.
+    fn new(ranks: u32, radix: u32) -> Self {
+        let radix = radix.clamp(2, ranks);
+        let stages = ranks.ilog(radix);
+        let virtual_ranks = radix.pow(stages);
+        let apart = ranks - virtual_ranks;
+        Self { radix, stages, virtual_ranks, apart, full: apart / (radix - 1) }
+    }
+
+    /// The rank that virtual rank `v` is: the last one of those that it stands for.
+    fn real(&self, v: u32) -> u32 {
+        if v < self.full { v * self.radix + self.radix - 1 } else { v + self.apart }
+    }
+
+    /// The first rank that virtual rank `v` stands for; all ranks for v = p.
+    fn first(&self, v: u32) -> u32 {
+        if v <= self.full { v * self.radix } else { v + self.apart }
+    }
+
+    /// The virtual ranks whose blocks `v` has before the exchange at distance k^stage.
+    fn group(&self, v: u32, stage: u32) -> std::ops::Range<u32> {
+        let size = self.radix.pow(stage);
+        let start = v / size * size;
+        start..start + size
+    }
+
+    /// The other virtual ranks of the exchange at distance k^stage, ascending.
+    fn peers(&self, v: u32, stage: u32) -> impl Iterator<Item = u32> + use<> {
+        let distance = self.radix.pow(stage);
+        let zero = v - v / distance % self.radix * distance;
+        (0..self.radix).map(move |digit| zero + digit * distance).filter(move |&peer| peer != v)
+    }
+
+    /// The virtual rank with the digits of `v` in reverse order.
+    fn reversed(&self, v: u32) -> u32 {
+        (0..self.stages).fold((v, 0), |(rest, found), _| (rest / self.radix, found * self.radix + rest % self.radix)).1
+    }
+}
+
+/// The schedule as it is made.
+struct Exchange<'a> {
+    b: &'a mut Builder,
+    sets: Sets,
+    /// Elements of a block.
+    len: u32,
+}
+
+impl Exchange<'_> {
+    /// The place and the length of the blocks of virtual ranks.
+    fn blocks(&self, of: &std::ops::Range<u32>) -> (Operand, u32) {
+        let (start, end) = (self.sets.first(of.start), self.sets.first(of.end));
+        (Operand::Out(start * self.len), (end - start) * self.len)
+    }
+
+    fn node(&self, v: u32) -> NodeId {
+        NodeId(self.sets.real(v))
+    }
+
+    /// Brings the blocks of the ranks that are set apart, and each rank's own block to its place.
+    fn collect(&mut self) {
+        for v in 0..self.sets.virtual_ranks {
+            let (node, last) = (self.node(v), self.sets.real(v));
+            for apart in self.sets.first(v)..last {
+                let up = Operand::Stream(self.b.stream(NodeId(apart), &[node]));
+                self.b.combine(NodeId(apart), 0, self.len, &[Operand::In(0)], &[up]);
+                self.b.combine(node, 0, self.len, &[up], &[Operand::Out(apart * self.len)]);
+            }
+            self.b.combine(node, 0, self.len, &[Operand::In(0)], &[Operand::Out(last * self.len)]);
+        }
+    }
+
+    /// Every virtual rank `v` sends the blocks of `held(v)` to each of `peers(v)`.
+    fn stage(&mut self, held: impl Fn(u32) -> std::ops::Range<u32>, peers: impl Fn(u32) -> Vec<u32>) {
+        let mut arrivals: Vec<(u32, u32, Operand)> = Vec::new();
+        for v in 0..self.sets.virtual_ranks {
+            let node = self.node(v);
+            let sinks: Vec<Operand> =
+                peers(v).iter().map(|&peer| Operand::Stream(self.b.stream(node, &[self.node(peer)]))).collect();
+            if sinks.is_empty() {
+                continue;
+            }
+            let (place, len) = self.blocks(&held(v));
+            self.b.combine(node, 0, len, &[place], &sinks);
+            arrivals.extend(peers(v).iter().zip(sinks).map(|(&peer, stream)| (peer, v, stream)));
+        }
+        arrivals.sort_unstable_by_key(|&(to, from, _)| (to, from));
+        for (to, from, stream) in arrivals {
+            let (place, len) = self.blocks(&held(from));
+            self.b.combine(self.node(to), 0, len, &[stream], &[place]);
+        }
+    }
+
+    /// Sends the whole vector to the ranks that are set apart.
+    fn expand(&mut self, all: u32) {
+        for v in 0..self.sets.virtual_ranks {
+            let (node, apart) = (self.node(v), self.sets.first(v)..self.sets.real(v));
+            let sinks: Vec<Operand> =
+                apart.clone().map(|rank| Operand::Stream(self.b.stream(node, &[NodeId(rank)]))).collect();
+            if !sinks.is_empty() {
+                self.b.combine(node, 0, all, &[Operand::Out(0)], &sinks);
+            }
+            for (rank, stream) in apart.zip(sinks) {
+                self.b.combine(NodeId(rank), 0, all, &[stream], &[Operand::Out(0)]);
+            }
+        }
+    }
+}
+
+/// The parameters: the radix, and whether distances are halved.
+fn given(params: &Params) -> Result<(u32, bool), AlgorithmError> {
+    let radix = params.number(INFO.name, "radix", 2..=MOST_RADIX)?.unwrap_or(2);
+    Ok((radix, params.choice(INFO.name, "order", &ORDERS)? == "halving"))
+}
+
+impl RankAlgorithm for RecursiveExchange {
+    fn info(&self) -> &'static Info {
+        &INFO
+    }
+
+    fn check(&self, _: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        given(params).map(|_| ())
+    }
+
+    fn instructions(&self, case: &Case, params: &Params) -> u64 {
+        let ranks = case.collective.ranks;
+        let sets = Sets::new(ranks.max(2), given(params).map_or(2, |(radix, _)| radix));
+        u64::from(ranks) * (u64::from(sets.stages) * u64::from(sets.radix) + 8)
+    }
+
+    fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        let (radix, halves) = given(params)?;
+        let c = &case.collective;
+        let sets = Sets::new(c.ranks, radix);
+        let mut exchange = Exchange { b, sets, len: c.elements };
+        exchange.collect();
+        if halves {
+            exchange
+                .stage(|v| v..v + 1, |v| Some(sets.reversed(v)).filter(|&partner| partner != v).into_iter().collect());
+        }
+        for done in 0..sets.stages {
+            if halves {
+                let held = |v: u32| sets.group(sets.reversed(v), done);
+                exchange.stage(held, |v| sets.peers(v, sets.stages - 1 - done).collect());
+            } else {
+                exchange.stage(|v| sets.group(v, done), |v| sets.peers(v, done).collect());
+            }
+        }
+        exchange.expand(c.elements * c.ranks);
+        Ok(())
+    }
+
+    /// Of powers of the radix and doubling distances: elsewhere ranks send unlike amounts.
+    fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
+        let (radix, halves) = given(params).ok()?;
+        let c = &case.collective;
+        let sets = Sets::new(c.ranks, radix);
+        let block = case.bytes(c.elements);
+        let stage = |s: u32| Round::new(sets.radix - 1, block * u64::from(sets.radix.pow(s)));
+        (sets.apart == 0 && !halves).then(|| (0..sets.stages).map(stage).collect())
+    }
+
+    /// With groups of two it is recursive doubling. Networks rank closed forms, of which it states none there.
+    fn candidates(&self, case: &Case) -> Vec<Params> {
+        if case.ranks().extents.is_some() {
+            return Vec::new();
+        }
+        let radixes = [3, 4, 8].into_iter().filter(|&radix| radix <= case.collective.ranks);
+        radixes.map(|radix| Params::new().with("radix", radix)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_rank_exchanges_or_is_set_apart_and_intervals_cover_all() {
+        for ranks in 2..200 {
+            for radix in 2..12 {
+                let sets = Sets::new(ranks, radix);
+                assert!(sets.virtual_ranks <= ranks && ranks / sets.virtual_ranks < sets.radix);
+                assert_eq!((sets.first(0), sets.first(sets.virtual_ranks)), (0, ranks));
+                for v in 0..sets.virtual_ranks {
+                    assert!(sets.first(v) <= sets.real(v));
+                    assert_eq!(sets.real(v) + 1, sets.first(v + 1), "{ranks} {radix} {v}");
+                    // No more than k - 1 ranks send to one rank.
+                    assert!(sets.real(v) - sets.first(v) < sets.radix);
+                    assert_eq!(sets.reversed(sets.reversed(v)), v);
+                }
+            }
+        }
+        // As the library does it: 7 ranks by threes are 0, 1 -> 2, 3, 4 -> 5, and 6; eight have one rank left over, 6
+        // -> 7.
+        let reals = |ranks: u32, radix: u32| {
+            let sets = Sets::new(ranks, radix);
+            (0..sets.virtual_ranks).map(|v| (sets.first(v), sets.real(v))).collect::<Vec<_>>()
+        };
+        assert_eq!(reals(7, 3), [(0, 2), (3, 5), (6, 6)]);
+        assert_eq!(reals(8, 3), [(0, 2), (3, 5), (6, 7)]);
+        assert_eq!(reals(6, 3), [(0, 2), (3, 4), (5, 5)]);
+        assert_eq!(reals(6, 2), [(0, 1), (2, 3), (4, 4), (5, 5)]);
+    }
+}

@@ -1,0 +1,295 @@
+//! The copies between the memories of a process that drives several devices.
+//!
+//! A process of a program has a host memory and the memories of its devices. Its part of a task's range is split among
+//! the devices by the rules by which the whole range is split among processes. Messages and collectives read and write
+//! the host memory. [`Devices`] follows the commands of one process and lists the copies that keep the memories
+//! coherent: before a kernel to each device what it lacks, before an exchange to the host what it lacks. After an
+//! all-gather, a broadcast or an allreduce for a kernel on devices, a broadcast from the host updates all devices.
+//! Source: "Automatic Discovery of Collective Communication Patterns in Parallelized Task Graphs", sections 1.5, 1.6
+//! and 3.3. Memory 0 is the host's, memory d + 1 that of device d.
+
+mod memories;
+mod report;
+
+use std::collections::BTreeSet;
+
+use rustc_hash::FxHashMap;
+use unisono_base::{BufferId, TaskId, interrupt::poll, narrow};
+
+use self::memories::{Brought, Memories};
+pub use self::report::{DeviceOperation, DeviceReport, device_report};
+use crate::{
+    direct::{Cell, Message},
+    discovery::{Action, Command, Discovery, PartAccess},
+    error::DiscoverError,
+    moved::{Extremes, Moved, What},
+    pattern::Pattern,
+    side::Ranks,
+    space::Region,
+    task::Mode,
+};
+
+/// The memory of the host.
+const HOST: u32 = 0;
+
+/// When the copies of an operation are made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Moment {
+    BeforeKernel,
+    /// Of a reduction: partial results of several devices.
+    AfterKernel,
+    BeforeExchange,
+    AfterExchange,
+}
+
+impl Moment {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::BeforeKernel => "before-kernel",
+            Self::AfterKernel => "after-kernel",
+            Self::BeforeExchange => "before-exchange",
+            Self::AfterExchange => "after-exchange",
+        }
+    }
+}
+
+/// One distinct operation among the memories of the process.
+#[derive(Clone, PartialEq, Debug)]
+pub struct DeviceMoved {
+    pub moment: Moment,
+    pub moved: Moved,
+    /// The copies of one occurrence if what each message of another process brought is copied on its own.
+    pub updates: u64,
+}
+
+/// The memories of one process, from command to command.
+pub struct Devices {
+    count: u32,
+    /// Tasks that run on the host.
+    on_host: BTreeSet<u32>,
+    buffers: Vec<Memories>,
+    /// By the number of the task's shape: what each device accesses.
+    parts: FxHashMap<u32, Vec<Vec<PartAccess>>>,
+    rows: Vec<DeviceMoved>,
+}
+
+impl Devices {
+    /// More devices than this are refused.
+    pub const MOST: u32 = 256;
+
+    /// The memories of a process with `count` devices before the first command. Tasks in `on_host`, and fences among
+    /// them, access the host memory.
+    ///
+    /// # Errors
+    /// The number of devices is out of range.
+    pub fn new(count: u32, on_host: BTreeSet<u32>) -> Result<Self, DiscoverError> {
+        if count == 0 || count > Self::MOST {
+            let most = Self::MOST;
+            return Err(DiscoverError::Input(format!("the number of devices is {count}; accepted are 1 to {most}")));
+        }
+        Ok(Self { count, on_host, buffers: Vec::new(), parts: FxHashMap::default(), rows: Vec::new() })
+    }
+
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Follows the next commands of the process.
+    ///
+    /// # Errors
+    /// Two devices would write the same element.
+    pub fn follow(&mut self, engine: &Discovery, commands: &[Command]) -> Result<(), DiscoverError> {
+        for about in engine.buffers().skip(self.buffers.len()) {
+            let contents = if about.initialized { about.shape.into() } else { Region::empty() };
+            self.buffers.push(Memories::new(self.count, contents));
+        }
+        for command in commands {
+            poll();
+            self.command(engine, command)?;
+        }
+        Ok(())
+    }
+
+    /// The operations so far, in the order in which they came up first.
+    pub fn rows(&self) -> &[DeviceMoved] {
+        &self.rows
+    }
+
+    fn command(&mut self, engine: &Discovery, command: &Command) -> Result<(), DiscoverError> {
+        let task = command.task;
+        match &command.action {
+            Action::Execute { .. } if self.on_host.contains(&task.0) => self.on_host(engine, task),
+            Action::Execute { .. } => self.on_devices(engine, task)?,
+            Action::Push { buffer, region, .. } => {
+                self.bring(engine, task, *buffer, Moment::BeforeExchange, &[(HOST, (**region).clone())]);
+            }
+            Action::AwaitPush { buffer, from, .. } => {
+                for (_, region) in from.iter() {
+                    self.buffers[buffer.index()].arrived(region);
+                }
+            }
+            Action::Collective { buffer, operation, given, received, .. } => {
+                self.bring(engine, task, *buffer, Moment::BeforeExchange, &[(HOST, (**given).clone())]);
+                let memories = &mut self.buffers[buffer.index()];
+                memories.arrived(received);
+                let to_all = matches!(operation.pattern, Pattern::Allgather | Pattern::Broadcast | Pattern::Allreduce);
+                if to_all && !self.on_host.contains(&task.0) {
+                    let elements = memories.broadcast(&given.union(received));
+                    self.add(engine, task, *buffer, Moment::AfterExchange, broadcast(self.count, elements), 1);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn on_host(&mut self, engine: &Discovery, task: TaskId) {
+        let accesses = engine.whole_part(task);
+        for PartAccess { buffer, mode, region } in &accesses {
+            if mode.reads() {
+                self.bring(engine, task, *buffer, Moment::BeforeKernel, &[(HOST, region.clone())]);
+            }
+        }
+        for PartAccess { buffer, mode, region } in &accesses {
+            if *mode != Mode::Read {
+                self.buffers[buffer.index()].wrote(HOST, region);
+            }
+        }
+    }
+
+    fn on_devices(&mut self, engine: &Discovery, task: TaskId) -> Result<(), DiscoverError> {
+        let shape = engine.shape_number(task);
+        if !self.parts.contains_key(&shape) {
+            self.parts.insert(shape, engine.parts(task, self.count)?);
+        }
+        let parts = self.parts[&shape].clone();
+        let of = |wanted: fn(Mode) -> bool| {
+            let mut rows: Vec<(BufferId, Vec<(u32, Region)>)> = Vec::new();
+            for (device, accesses) in (1u32..).zip(&parts) {
+                for PartAccess { buffer, region, .. } in accesses.iter().filter(|a| wanted(a.mode)) {
+                    let place = rows.iter().position(|row| row.0 == *buffer).unwrap_or_else(|| {
+                        rows.push((*buffer, Vec::new()));
+                        rows.len() - 1
+                    });
+                    match rows[place].1.last_mut() {
+                        Some(last) if last.0 == device => last.1 = last.1.union(region),
+                        _ => rows[place].1.push((device, region.clone())),
+                    }
+                }
+            }
+            rows.sort_by_key(|row| row.0);
+            rows
+        };
+        for (buffer, wanted) in of(Mode::reads) {
+            self.bring(engine, task, buffer, Moment::BeforeKernel, &wanted);
+        }
+        let (written, reduced) = (of(Mode::writes), of(|mode| mode == Mode::Reduce));
+        // The process contributes neutral elements where no device contributes.
+        for PartAccess { buffer, mode, region } in engine.whole_part(task) {
+            if mode == Mode::Reduce {
+                self.buffers[buffer.index()].wrote(HOST, &region);
+            }
+        }
+        for (buffer, rows) in written {
+            for (device, region) in rows {
+                self.buffers[buffer.index()].wrote(device, &region);
+            }
+        }
+        for (buffer, rows) in reduced {
+            let cells = self.buffers[buffer.index()].reduced(&rows);
+            if !cells.is_empty() {
+                let updates = cells.iter().map(|cell| u64::from(cell.givers.len())).sum();
+                self.add(engine, task, buffer, Moment::AfterKernel, reduction(cells), updates);
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies to memories what they lack of regions.
+    fn bring(&mut self, engine: &Discovery, task: TaskId, buffer: BufferId, moment: Moment, wanted: &[(u32, Region)]) {
+        let Brought { messages, updates } = self.buffers[buffer.index()].bring(wanted);
+        if !messages.is_empty() {
+            self.add(engine, task, buffer, moment, copies(&messages), updates);
+        }
+    }
+
+    /// Adds an operation, or counts one more that is like an earlier one.
+    fn add(&mut self, engine: &Discovery, task: TaskId, buffer: BufferId, moment: Moment, what: What, updates: u64) {
+        if what.elements == 0 {
+            return;
+        }
+        let name = engine.task_name(task);
+        let same = |row: &&mut DeviceMoved| {
+            (row.moment, row.moved.buffer, row.updates) == (moment, buffer, updates)
+                && engine.task_name(row.moved.before) == name
+                && row.moved.what == what
+        };
+        match self.rows.iter_mut().find(same) {
+            Some(row) => row.moved.count += 1,
+            None => {
+                let moved = Moved { before: task, buffer, count: 1, what };
+                self.rows.push(DeviceMoved { moment, moved, updates });
+            }
+        }
+    }
+}
+
+/// Messages between memories.
+fn copies(messages: &[Message]) -> What {
+    let last = messages.iter().map(|m| m.from.max(m.to)).max().unwrap_or(0);
+    let sum = |of: fn(&Message) -> u32, memory: u32| -> u64 {
+        messages.iter().filter(|m| of(m) == memory).map(|m| m.elements).sum()
+    };
+    let takes_part: Vec<u32> = (0..=last).filter(|&k| messages.iter().any(|m| m.from == k || m.to == k)).collect();
+    What {
+        pattern: None,
+        participants: Ranks::of(takes_part.iter().map(|&k| (k, k + 1)).collect()),
+        root: None,
+        part: Extremes::of(messages.iter().map(|m| m.elements)),
+        gives: Extremes::of(takes_part.iter().map(|&k| sum(|m| m.from, k))),
+        gets: Extremes::of(takes_part.iter().map(|&k| sum(|m| m.to, k))),
+        elements: messages.iter().map(|m| m.elements).sum(),
+        messages: messages.iter().map(|m| (m.from, m.to, m.elements)).collect(),
+        cells: Vec::new(),
+        by_messages: true,
+    }
+}
+
+/// The host's contents to all devices.
+fn broadcast(devices: u32, elements: u64) -> What {
+    What {
+        pattern: Some(Pattern::Broadcast),
+        participants: Ranks::below(devices + 1),
+        root: Some(HOST),
+        part: Extremes::of([elements]),
+        gives: Extremes::of([elements, 0]),
+        gets: Extremes::of([0, elements]),
+        elements: elements * u64::from(devices),
+        messages: Vec::new(),
+        cells: Vec::new(),
+        by_messages: false,
+    }
+}
+
+/// Partial results of devices, combined on the host.
+fn reduction(cells: Vec<Cell>) -> What {
+    let givers = cells.iter().fold(Ranks::one(HOST), |all, cell| all.union(&cell.givers));
+    let given = |k: u32| cells.iter().filter(|c| c.givers.has(k)).map(|c| c.elements).sum();
+    let result: u64 = cells.iter().map(|c| c.elements).sum();
+    What {
+        pattern: Some(Pattern::Reduce),
+        part: Extremes::of([result]),
+        root: Some(HOST),
+        gives: Extremes::of(givers.iter().map(given)),
+        gets: Extremes::of([0, result]),
+        elements: givers.iter().map(given).sum(),
+        messages: Vec::new(),
+        participants: givers,
+        cells,
+        by_messages: true,
+    }
+}
+
+/// The memories of the host and of devices, as a number of ranks.
+pub(crate) fn memories(devices: u32) -> u32 {
+    narrow(u64::from(devices) + 1)
+}

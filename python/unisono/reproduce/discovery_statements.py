@@ -1,0 +1,147 @@
+"""What "Automatic Discovery of Collective Communication Patterns" (2024) says of its algorithm in the text.
+
+Each function of ``CHECKS`` computes one kind of claim of `papers/discovery/claims.toml`. The programs are those of
+Table 3 and listing 1, by the rules of the paper.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from unisono._core import Discovery, InputError, Mapper, TaskList
+from unisono.reproduce import Finding
+
+__all__ = ["Build", "checks"]
+
+Listed = Mapping[str, Any]
+#: Submits an example of the paper in so many rounds.
+Build = Callable[[Discovery | TaskList, str, int], None]
+
+ALL, ONE_TO_ONE, TRANSPOSED = Mapper("all"), Mapper("one_to_one"), Mapper("transposed", perm=(1, 0))
+_SIDE = 128
+_NODES = (2, 3, 4, 7, 8, 64)
+
+
+def _settled(submit: Callable[[Discovery], None], nodes: int, rank: int | None = None) -> Discovery:
+    discovery = Discovery(nodes, rank, "paper", report=rank is None)
+    submit(discovery)
+    discovery.flush()
+    return discovery
+
+
+def _collectives(submit: Callable[[Discovery], None], nodes: int) -> str:
+    report = _settled(submit, nodes).report()
+    return " ".join(f["collective"] for f in report["forwards"] if f["collective"])
+
+
+def _everywhere(listed: Listed, found: Callable[[int], Any]) -> Finding:
+    """The value on all numbers of nodes, or the first one that differs from the reported one."""
+    values = {nodes: found(nodes) for nodes in _NODES}
+    ours = next((value for value in values.values() if value != listed["reported"]), values[_NODES[0]])
+    return Finding(listed["reported"], ours, remark=f"On {', '.join(map(str, _NODES))} nodes.")
+
+
+def _near_equal(listed: Listed) -> Finding:
+    """The largest difference of two parts of a range."""
+
+    def parts(size: int, nodes: int) -> list[int]:
+        def submit(discovery: Discovery) -> None:
+            discovery.task("t", size, [(discovery.buffer("A", size), "write", ONE_TO_ONE)])
+
+        kernels = (c for rank in range(nodes) for c in _settled(submit, nodes, rank).commands() if c[0] == "execute")
+        return [high[0] - low[0] for *_, low, high in kernels]
+
+    differences = [max(p) - min(p) for size in (10, 64, 1000) for p in (parts(size, nodes) for nodes in _NODES)]
+    return Finding(listed["reported"], max(differences))
+
+
+def _order(listed: Listed, build: Build) -> Finding:
+    """Orders in which ranks issue collectives: how many there are of each program."""
+
+    def issued(example: str, nodes: int, rank: int) -> tuple[Any, ...]:
+        commands = _settled(lambda discovery: build(discovery, example, 3), nodes, rank).commands()
+        return tuple((c[4], c[5], c[6].pattern) for c in commands if c[0] == "collective")
+
+    orders = [
+        len({issued(example, nodes, rank) for rank in range(nodes)})
+        for example in listed["examples"]
+        for nodes in (3, 8)
+    ]
+    return Finding(listed["reported"], max(orders))
+
+
+def _oblivious(listed: Listed, build: Build) -> Finding:
+    """Lists of forwards over all numbers of nodes: how many there are of each program."""
+
+    def forwards(example: str, nodes: int) -> str:
+        report = _settled(lambda discovery: build(discovery, example, 3), nodes).report()
+        return str([(f["after_index"], f["before_index"], f["buffer"], f["region"]) for f in report["forwards"]])
+
+    counts = [len({forwards(example, nodes) for nodes in _NODES}) for example in listed["examples"]]
+    return Finding(listed["reported"], max(counts))
+
+
+def _once(listed: Listed) -> Finding:
+    def submit(discovery: Discovery) -> None:
+        a = discovery.buffer("A", _SIDE)
+        discovery.task("write", _SIDE, [(a, "write", ONE_TO_ONE)])
+        for name in ("first", "second"):
+            discovery.task(name, _SIDE, [(a, "read", ALL)])
+
+    return _everywhere(listed, lambda nodes: _collectives(submit, nodes))
+
+
+def _masked(listed: Listed) -> Finding:
+    def submit(discovery: Discovery) -> None:
+        a = discovery.buffer("A", _SIDE)
+        discovery.task("write", _SIDE, [(a, "write", ONE_TO_ONE)])
+        discovery.task("one", 1, [(a, "read", ALL)])
+        discovery.task("many", _SIDE, [(a, "read", ALL)])
+
+    return _everywhere(listed, lambda nodes: _collectives(submit, nodes))
+
+
+def _writers(listed: Listed) -> Finding:
+    """The mappers that may write: others would have several nodes write one element."""
+
+    def accepted(mapper: Mapper) -> bool:
+        discovery = Discovery(4, rules="paper")
+        a = discovery.buffer("A", (_SIDE, _SIDE))
+        try:
+            discovery.task("write", (_SIDE, _SIDE), [(a, "write", mapper)])
+        except InputError:
+            return False
+        return True
+
+    named = {"one_to_one": ONE_TO_ONE, "transposed": TRANSPOSED, "all": ALL}
+    return Finding(listed["reported"], " ".join(name for name, mapper in named.items() if accepted(mapper)))
+
+
+def _copies(listed: Listed, build: Build) -> Finding:
+    """The copies among the memories of a node in a step: the difference of two loops, since the first step has none."""
+
+    def sums(example: str, nodes: int, rounds: int) -> int:
+        tasks = TaskList()
+        build(tasks, example, rounds)
+        report, _ = tasks.devices(nodes, listed["rules"], 0, listed["devices"])
+        if listed["item"] == "broadcasts":
+            return report["broadcasts"]
+        rows = (row for row in report["operations"] if row["moment"] == "before-kernel")
+        return sum(row["count"] * row["updates"] for row in rows)
+
+    ours = []
+    for example in listed["examples"]:
+        ours += [sums(example, nodes, 4) - sums(example, nodes, 3) for nodes in listed["nodes"]]
+    return Finding(listed["reported"], ours)
+
+
+def checks(build: Build) -> dict[str, Callable[[Listed], Finding]]:
+    """The checks by the names that the list of claims has for them."""
+    return {
+        "copies": lambda listed: _copies(listed, build),
+        "exchanged-once": _once,
+        "masked": _masked,
+        "near-equal": _near_equal,
+        "oblivious": lambda listed: _oblivious(listed, build),
+        "order": lambda listed: _order(listed, build),
+        "writers": _writers,
+    }
