@@ -57,10 +57,11 @@ impl Fabric {
     }
 
     /// Whether links wait for places in buffers where so many messages of so many bytes are under way: a packet takes a
-    /// place, however short it is, and a buffer full of them holds fewer bytes than the slowest link sends until the
-    /// first place is free again, which takes its latency there and back.
+    /// place, however short it is, and a buffer full of them holds fewer bytes than the slowest link sends until their
+    /// places are free.
     pub fn is_crowded(&self, messages: u64, bytes: u64) -> bool {
-        const WAYS: f64 = 2.0;
+        // Measured on boxes on rails: a buffer has to hold the bytes of four ways to the next node and back.
+        const WAYS: f64 = 8.0;
         let Some(slowest) = self.graph.arcs().iter().min_by_key(|arc| arc.rate) else { return false };
         let ends = (self.graph.place(slowest.from), self.graph.place(slowest.to));
         let latency_ns = self.hops_ns.get(&ends).copied().unwrap_or(self.hop_ns);
