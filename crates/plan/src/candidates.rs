@@ -180,6 +180,22 @@ pub(crate) fn rank(
     Ok(timed)
 }
 
+/// Times the only candidate of a problem. It is the best one, so its time is found as that of the best of many.
+///
+/// # Errors
+/// As [`crate::Target::time`] and [`crate::Target::refined`].
+pub(crate) fn named(
+    problem: &Problem,
+    algorithm: &'static dyn Algorithm,
+    params: &Params,
+) -> Result<Vec<Timed>, PlanError> {
+    let mut timed = vec![(0, time_and_spare(problem, algorithm, params)?)];
+    refine(problem, &mut timed, &mut Vec::new())?;
+    let mut timed: Vec<_> = timed.into_iter().map(|(_, one)| one).collect();
+    problem.target.simulate_best(problem.collective, &mut timed)?;
+    Ok(timed)
+}
+
 /// A candidate that was not timed to its end, with its number and the seconds that it takes at least.
 struct Dropped {
     at: usize,
@@ -196,7 +212,7 @@ struct Dropped {
 fn refine(problem: &Problem, timed: &mut Vec<(usize, Timed)>, dropped: &mut Vec<Dropped>) -> Result<(), PlanError> {
     let (target, c) = (&problem.target, problem.collective);
     let mut left = MOST_REFINED;
-    while timed.len() + dropped.len() > 1 {
+    loop {
         interrupt::check();
         let rank = |(at, one): &(usize, Timed)| (!target.simulates(one.algorithm), one.time.seconds, *at);
         let order = |a: &(usize, Timed), b: &(usize, Timed)| {
@@ -229,7 +245,6 @@ fn refine(problem: &Problem, timed: &mut Vec<(usize, Timed)>, dropped: &mut Vec<
             }
         }
     }
-    Ok(())
 }
 
 /// Sorts candidates, best first; after them those that the model did not simulate, or that no simulator runs.

@@ -10,7 +10,7 @@ use unisono_schedule::{Schedule, stored::Stored};
 
 use crate::{
     PlanError, Problem, Timed,
-    candidates::{Ranked, rank, time_and_spare},
+    candidates::{Ranked, named, rank},
     expressible::{self, Expressible, mark, suited},
     stored::store_best,
     targets::kind_of,
@@ -71,9 +71,7 @@ fn planned(
             if let Some(emitter) = emitter {
                 params = suited(emitter, &target.case(c), algorithm, params);
             }
-            let mut one = [time_and_spare(&problem, algorithm, &params)?];
-            target.simulate_best(c, &mut one)?;
-            Vec::from(one)
+            named(&problem, algorithm, &params)?
         }
         None => rank(&problem, params, emitter.map(|e| e as &dyn Emitter), ranked)?,
     };

@@ -20,6 +20,7 @@
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 pub mod arborescence;
+mod arrivals;
 mod certificate;
 pub mod concurrent;
 pub mod cut;
@@ -37,6 +38,7 @@ mod pricing;
 mod recent;
 mod rounding;
 mod scatter;
+mod slots;
 mod spanning;
 mod spread;
 mod sums;

@@ -51,6 +51,15 @@ impl<'a> Loads<'a> {
         (self.load[class] + more) / self.rates[class] + self.late[class]
     }
 
+    pub(crate) fn classes(&self) -> usize {
+        self.load.len()
+    }
+
+    /// Adds to classes so many messages.
+    pub(crate) fn carry(&mut self, classes: &[u32], messages: f64) {
+        classes.iter().for_each(|&class| self.load[class as usize] += messages);
+    }
+
     /// The time of the busiest arc, where each tree carries one unit.
     pub(crate) fn busiest(&self) -> f64 {
         self.used().map(|class| self.busy(class, 0.0)).fold(0.0, f64::max)
@@ -66,7 +75,7 @@ impl<'a> Loads<'a> {
     }
 
     /// What one more tree on an arc of a class costs at the present loads.
-    fn cost(&self, class: usize) -> f64 {
+    pub(crate) fn cost(&self, class: usize) -> f64 {
         let exponent = self.steepness * (self.busy(class, 1.0) / self.target - 1.0);
         exponent.min(MOST_EXPONENT).exp() / self.rates[class]
     }

@@ -6,6 +6,9 @@
 //! busy link that has nothing to send, or a long chain of messages follows it. A schedule that sends in the order of
 //! these times keeps all links busy.
 //!
+//! A rank sends in the order of the timetable, so a message whose data comes late holds up all that follow it on its
+//! link. So data may be expected a few lengths of a message later than it is there ([`Jobs::with_slack`]).
+//!
 //! Where many chunks travel along one tree, they take turns with those of other trees. If all of them went first, they
 //! would wait for the links farther down, of which each tree has a share, and links of other trees would be idle.
 
@@ -28,6 +31,8 @@ pub(crate) struct Jobs {
     classes: Vec<Class>,
     /// The send machines of each sender.
     senders: Vec<u32>,
+    /// Times of its own length for which data that came waits for the next message.
+    slack: f64,
 }
 
 /// The sending of messages by ranks whose send machines are fewer than their links.
@@ -49,6 +54,12 @@ struct Class {
 }
 
 impl Jobs {
+    /// No messages yet. What a message brings is sent on so many times of its length later: then little delays, which
+    /// packets on links that they share have, hold up no other messages, since a link sends in a fixed order.
+    pub(crate) fn with_slack(slack: f64) -> Self {
+        Self { slack, ..Self::default() }
+    }
+
     /// Adds a sender with so many machines.
     pub(crate) fn sender(&mut self, machines: u32) -> u32 {
         self.senders.push(machines);
@@ -101,7 +112,7 @@ impl Jobs {
     /// Begins and the last end. A message holds a link for its units over the link's rate, and is there later by the
     /// latencies `hops` of its links.
     pub(crate) fn begins(&self, rates: &[f64], hops: &[f64]) -> (Vec<f64>, f64) {
-        let takes = self.takes(rates, hops);
+        let takes = self.takes(rates, hops, self.slack);
         let count = narrow::<u32>(self.list.len());
         // The longest chain from the begin of each message, and the messages that it brings data for.
         let mut chain: Vec<f64> = (0..count).map(|job| takes[self.class_at(job)]).collect();
@@ -115,7 +126,7 @@ impl Jobs {
             }
         }
         let missing = self.list.iter().map(|job| u32::from(job.after.is_some())).collect();
-        self.run(rates, &takes, &Order { missing, behind, chain, is_fixed: false })
+        self.run(rates, hops, &Order { missing, behind, chain, is_fixed: false })
     }
 
     /// The same for the messages backwards, each of which waits for all that it brought data for. `begins` are those of
@@ -129,24 +140,25 @@ impl Jobs {
         self.list.iter().filter_map(|job| job.after).for_each(|before| missing[before as usize] += 1);
         let behind = self.list.iter().map(|job| job.after.into_iter().collect()).collect();
         let order = Order { missing, behind, chain: begins.to_vec(), is_fixed: true };
-        self.run(rates, &self.takes(rates, hops), &order)
+        self.run(rates, hops, &order)
     }
 
     fn class_at(&self, job: u32) -> usize {
         self.list[job as usize].class as usize
     }
 
-    /// Of each class, the time until a message is there.
-    fn takes(&self, rates: &[f64], hops: &[f64]) -> Vec<f64> {
+    /// Of each class, the time until a message is there, and `slack` times its own length later.
+    fn takes(&self, rates: &[f64], hops: &[f64], slack: f64) -> Vec<f64> {
         let takes = |class: u32| {
             let slowest = self.links(class).map(|link| rates[link]).fold(f64::INFINITY, f64::min);
             let latency: f64 = self.links(class).map(|link| hops[link]).sum();
-            self.classes[class as usize].units / slowest + latency
+            self.classes[class as usize].units / slowest * (1.0 + slack) + latency
         };
         (0..narrow(self.classes.len())).map(takes).collect()
     }
 
-    fn run(&self, rates: &[f64], takes: &[f64], order: &Order) -> (Vec<f64>, f64) {
+    fn run(&self, rates: &[f64], hops: &[f64], order: &Order) -> (Vec<f64>, f64) {
+        let (takes, waits) = (self.takes(rates, hops, 0.0), self.takes(rates, hops, self.slack));
         let count = self.list.len();
         let mut queues = Queues::new(self, rates, order);
         let mut events: BinaryHeap<Reverse<(Ordered, Event)>> = BinaryHeap::new();
@@ -177,8 +189,8 @@ impl Jobs {
                     let sent = now + held * class.units / rates[first as usize];
                     events.push(Reverse((Ordered(sent), Event::Sent(sender))));
                 }
-                let end = now + takes[self.class_at(job)];
-                last = last.max(end);
+                last = last.max(now + takes[self.class_at(job)]);
+                let end = now + waits[self.class_at(job)];
                 for &next in &order.behind[job as usize] {
                     let at = next as usize;
                     ready[at] = ready[at].max(end);
@@ -411,6 +423,17 @@ mod tests {
             }
         }
         assert_eq!(jobs.begins(&[1.0, 0.5, 0.5], &[0.0; 3]).1, 10.0);
+    }
+
+    /// A message over link 1 follows the first one over link 0, whose data is there at 1 and expected at 3.
+    #[test]
+    fn data_is_expected_late() {
+        let mut jobs = Jobs::with_slack(2.0);
+        let [first, second] = [[0], [1]].map(|links| jobs.class(&links));
+        let before = jobs.add(None, first);
+        jobs.add(Some(before), second);
+        jobs.add(None, first);
+        assert_eq!(jobs.begins(&[1.0; 2], &[0.0; 2]), (vec![0.0, 3.0, 1.0], 4.0));
     }
 
     /// A rank with one machine sends over two links: each message holds the machine until its last of four packets

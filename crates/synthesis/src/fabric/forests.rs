@@ -6,10 +6,11 @@ use unisono_base::{limits, narrow, rounded};
 
 use super::{Fabric, NoForest, Roots, Runs, kept, sizes::MOST_QUICK};
 use crate::{
-    Arc, Forest, Graph, Message,
+    Arc, Forest, Graph, Message, arrivals,
     forest::{Times, Trees},
-    growth::{self, Growth},
+    growth::{self, Growth, MOST_SHARES},
     listed::Listed,
+    loads::Links,
     packing::{NoPacking, Packing, Tree, of_trees},
     recent, rounding,
     spread::{spread, spread_depth},
@@ -19,6 +20,8 @@ use crate::{
 
 /// Bytes of blocks whose forests regard no latencies.
 const LONG: u64 = 1 << 32;
+/// Trees of all roots times pairs of ranks up to which forests are grown in time.
+const MOST_TIMED: u64 = 1 << 19;
 /// Trees of one root in a packing over the trees of all ranks.
 const SPREAD_SHARES: u32 = 1 << 9;
 
@@ -118,20 +121,21 @@ impl Fabric {
     }
 
     /// The class of blocks for which the latencies of links matter in the choice of trees: the logarithm of their
-    /// bytes. None where links have the same latency, and where blocks are so long that the differences are small
-    /// beside the time of any forest.
+    /// bytes, or of those beyond which the differences are small beside the time of any forest. None where links have
+    /// the same latency.
     fn class(&self, roots: Roots, chunks: u32, bytes: u64) -> Option<u32> {
-        const SMALL: f64 = 0.01;
-        const LEAST: u64 = 16;
+        const SMALL: f64 = 1e-3;
+        const LEAST: f64 = 16.0;
         // Chunks of one root that are spread over the trees of all ranks regard no latencies.
         let is_spread = roots != Roots::All && self.spreads();
         if self.hops_ns.is_empty() || !self.grows() || self.is_alike(roots) || is_spread {
             return None;
         }
-        let block = bytes.saturating_mul(u64::from(chunks)).max(LEAST);
-        let class = narrow(rounded((block as f64).log2().round()));
-        let latest = self.late(roots, class).ok()?.into_iter().fold(0.0, f64::max);
-        (latest > SMALL * self.cut(roots).time()).then_some(class)
+        let all = self.latencies_ns(self.packed(roots).ok()?);
+        let (least, most) = all.iter().fold((f64::INFINITY, 0.0_f64), |(low, high), &ns| (low.min(ns), high.max(ns)));
+        let longest = (most - least) * self.graph.bytes_per_ns() / (SMALL * self.cut(roots).time());
+        let block = bytes as f64 * f64::from(chunks);
+        (longest >= LEAST).then(|| narrow(rounded(block.clamp(LEAST, longest).log2().round())))
     }
 
     /// Of each arc, the time of its latency beyond the least of all, in units of the time of blocks of a class. It is
@@ -171,7 +175,12 @@ impl Fabric {
             let late = of_grown(self.grown(roots, depth, chunks, &self.late(roots, class)?)?);
             let other = self.make(roots, depth, chunks, None)?;
             let end = |forest: &Forest| self.times_of(forest, (1 << class) / u64::from(chunks), true, Runs::Down).end;
-            return Ok(if end(&late) < end(&other) { late } else { other });
+            let mut best = if end(&late) < end(&other) { late } else { other };
+            if roots == Roots::All {
+                let timed = self.timed(depth, chunks, class, (&best, end(&best)))?;
+                best = timed.filter(|timed| end(timed) < end(&best)).unwrap_or(best);
+            }
+            return Ok(best);
         }
         let grown = if self.grows() { Some(self.grown(roots, depth, chunks, &[])?) } else { None };
         let grown = grown.map(of_grown);
@@ -185,6 +194,52 @@ impl Fabric {
         let (trees, time) = rounding::rounded(self.routed(), &*self.packing(roots, depth)?, &list, chunks);
         let none = || Shared::new(Symmetry::none(self.routed()));
         Ok(grown.filter(|grown| grown.time <= time).unwrap_or_else(|| listed(none(), list, Growth { trees, time })))
+    }
+
+    /// A forest of all roots that is grown in time, where blocks are those of a class, `known` ends at `end`, and the
+    /// work is not much. Beyond that, several chunks have each tree of a forest of fewer chunks.
+    fn timed(
+        &self,
+        depth: Option<u32>,
+        chunks: u32,
+        class: u32,
+        (known, end): (&Forest, f64),
+    ) -> Result<Option<Forest>, NoForest> {
+        let (roots, graph) = (Roots::All, self.packed(Roots::All)?);
+        let (list, ranks) = (self.representatives(roots), graph.ranks());
+        let each = list.len() as u64 * u64::from(ranks).pow(2);
+        let most = narrow::<u32>((MOST_TIMED / each).min(u64::from(MOST_SHARES)));
+        let Some(fewer) = (1..=chunks.min(most)).rev().find(|fewer| chunks.is_multiple_of(*fewer)) else {
+            return Ok(None);
+        };
+        let trees = if fewer < chunks {
+            let forest = self.forest(roots, depth, fewer, (1 << class) / u64::from(fewer))?;
+            let Trees::Listed(Listed { of, .. }) = &forest.trees else { return Ok(None) };
+            let times = (chunks / fewer) as usize;
+            let repeated =
+                |own: &Vec<Shared<Tree>>| std::iter::repeat_n(own, times).flatten().map(Shared::clone).collect();
+            of.iter().map(repeated).collect()
+        } else {
+            let Trees::Listed(Listed { of, .. }) = &known.trees else { return Ok(None) };
+            admit(20 * u128::from(chunks), list.len(), ranks)?;
+            let unit = self.graph.bytes_per_ns() * f64::from(chunks) / f64::from(class).exp2();
+            let hops: Vec<f64> = self.latencies_ns(graph).into_iter().map(|ns| ns * unit).collect();
+            let links = Links { graph, symmetry: self.symmetry(roots), late: &[] };
+            arrivals::grow(&links, &hops, &list, depth, of, end)
+        };
+        let symmetry = Shared::clone(self.symmetry(roots));
+        let time = self.busiest(roots, &trees) / f64::from(chunks);
+        Ok(Some(Forest::listed(ranks, chunks, Listed { symmetry, roots: list, of: trees }, time)))
+    }
+
+    /// The time of the busiest link, where each tree carries one unit.
+    fn busiest(&self, roots: Roots, trees: &[Vec<Shared<Tree>>]) -> f64 {
+        let symmetry = self.symmetry(roots);
+        let mut load = vec![0.0; symmetry.classes()];
+        let edges = trees.iter().flatten().flat_map(|tree| &tree.edges);
+        edges.flat_map(|edge| &edge.way).for_each(|&arc| load[symmetry.class(arc) as usize] += 1.0);
+        let busy = symmetry.rates(self.routed()).into_iter().zip(load).map(|(rate, load)| load / rate);
+        busy.fold(0.0, f64::max)
     }
 
     /// Trees of whole chunks of each root, and the time of the busiest arc. Many chunks share trees, as many times as
@@ -205,12 +260,8 @@ impl Fabric {
                 trees.extend(std::iter::repeat_n(own, times as usize).flatten().map(Shared::clone));
             }
         }
-        let symmetry = self.symmetry(roots);
-        let mut load = vec![0.0; symmetry.classes()];
-        let edges = of.iter().flatten().flat_map(|tree| &tree.edges);
-        edges.flat_map(|edge| &edge.way).for_each(|&arc| load[symmetry.class(arc) as usize] += 1.0);
-        let busy = symmetry.rates(graph).into_iter().zip(load).map(|(rate, load)| load / rate);
-        Ok(Growth { trees: of, time: busy.fold(0.0, f64::max) / f64::from(chunks) })
+        let time = self.busiest(roots, &of) / f64::from(chunks);
+        Ok(Growth { trees: of, time })
     }
 
     /// Trees of one root over those that all ranks have, where there are such and they are no deeper than `depth`.
