@@ -1,7 +1,8 @@
 //! Collectives on a network while all groups of ranks make them at once and share its links.
 //!
 //! Only the exchanges of an algorithm are timed: senders, receivers and bytes, extended from one group to all of them.
-//! Algorithms that state no exchanges in closed form, such as forests, are timed so where they are worth it (`graph/apart.rs`).
+//! Algorithms that state no exchanges in closed form, such as forests, are timed so where they are worth it
+//! (`graph/apart.rs`).
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -307,7 +307,8 @@ impl<'a> Expansion<'a> {
         })
     }
 
-    /// The number of the groups of a collective, or of the tables of receivers of a permutation. Equal texts are read once.
+    /// The number of the groups of a collective, or of the tables of receivers of a permutation. Equal texts are read
+    /// once.
     fn listed(&mut self, i: &Instruction<'a>, groups: bool) -> Result<u32, Wrong> {
         let key = (groups, self.devices.list_text(i));
         if let Some(&number) = self.texts.get(&key) {

@@ -80,8 +80,8 @@ impl<'a> Instruction<'a> {
         value(inside, key).map(|text| text.trim_matches('"'))
     }
 
-    /// The shape of the result. The first half of a copy states the result first, that of any other operation a tuple of
-    /// its operands, the result, and a context.
+    /// The shape of the result. The first half of a copy states the result first, that of any other operation a tuple
+    /// of its operands, the result, and a context.
     pub fn shape(&self) -> &Shape {
         match (&self.shape, self.half) {
             (Shape::Tuple(elements), Half::Start) => {

@@ -1,5 +1,5 @@
-//! Collectives in place of which a cheaper one or none suffices: of which a rank uses only its own part, or whose result
-//! it has already (`redundant.rs`).
+//! Collectives in place of which a cheaper one or none suffices: of which a rank uses only its own part, or whose
+//! result it has already (`redundant.rs`).
 //!
 //! * An all-reduce of B bytes of which each of n ranks reads at most B / n is a reduce-scatter.
 //! * An all-gather of B bytes of which each of n ranks reads at most B / n is an all-to-all with blocks of B / n^2.

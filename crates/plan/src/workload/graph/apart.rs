@@ -1,11 +1,12 @@
-//! Groups that make a collective by schedules that state no exchanges in closed form: forests, and switches that compute.
+//! Groups that make a collective by schedules that state no exchanges in closed form: forests, and switches that
+//! compute.
 //!
 //! The candidates of the first group are timed alone. All groups together take at least as long, so there is nothing to
 //! gain where none is faster than the best algorithm in closed form of all groups.
 //!
-//! * A schedule of ranks alone is that of the first group for every group: its messages go between the ranks of the same
-//!   places. If messages of two groups may meet on a link, the time of one group grows by the time for which the busiest
-//!   link is busy with all groups and not with one. If not, each group takes the time of its own messages.
+//! * A schedule of ranks alone is that of the first group for every group: its messages go between the ranks of the
+//!   same places. If messages of two groups may meet on a link, the time of one group grows by the time for which the
+//!   busiest link is busy with all groups and not with one. If not, each group takes the time of its own messages.
 //! * A schedule in switches is planned for each group, because a rank has other switches. No switch may reduce for two
 //!   groups, and no link may carry messages of two.
 
@@ -35,8 +36,8 @@ pub(super) struct Apart {
 }
 
 impl Prices<'_> {
-    /// The groups by schedules without a closed form; `None` if these gain nothing over `most_seconds`, groups that reduce
-    /// in switches meet, or there are too many ranks. `problem` is the collective of a group.
+    /// The groups by schedules without a closed form; `None` if these gain nothing over `most_seconds`, groups that
+    /// reduce in switches meet, or there are too many ranks. `problem` is the collective of a group.
     pub(super) fn apart(
         &self,
         groups: &Arc<Groups>,

@@ -1,4 +1,5 @@
-//! The second opinion on a program: communications in place of which a cheaper one or none suffices, with what is saved.
+//! The second opinion on a program: communications in place of which a cheaper one or none suffices, with what is
+//! saved.
 
 use serde::Serialize;
 use unisono_collective::Kind;

@@ -158,7 +158,8 @@ impl Step<'_> {
             Level::Flow => flow(&prices, &rows, overlap, seconds)?,
             Level::Packet => simulate(&prices, &rows, overlap, seconds)?,
         };
-        // A send is over before its message arrives, and a receive waits for it, so the price of the message is neither.
+        // A send is over before its message arrives, and a receive waits for it, so the price of the message is
+        // neither.
         let lengths = graph.classes[class].nodes.iter().enumerate().map(|(number, node)| match rows[class][number] {
             Some(_) if level != Level::Model || node.work.is_message() => times[number].end - times[number].begin,
             _ => seconds(class, number),

@@ -253,7 +253,8 @@ impl Shared<'_> {
         for (number, node) in nodes.iter().enumerate() {
             let computes = usize::from(node.work.is_compute());
             let computed = || Task::calc(rounded(seconds(class, number) * TICKS_PER_SECOND));
-            // In one queue a compute follows a begin of its own, as sends do: so both are taken in the order of their begins.
+            // In one queue a compute follows a begin of its own, as sends do: so both are taken in the order of their
+            // begins.
             let has_begin = computes == 0 || one_queue;
             let begin = b.task(if has_begin { Task::calc(0).on(COMMUNICATES, 0) } else { computed().on(COMPUTES, 0) });
             if computes == 0 || !one_queue {

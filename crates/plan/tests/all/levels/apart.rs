@@ -52,7 +52,8 @@ fn groups_apart_take_as_long_as_one() {
     }
 }
 
-/// Every group takes the forest of the first one. Boxes share no links; halves of a box do, and packets agree with both.
+/// Every group takes the forest of the first one. Boxes share no links; halves of a box do, and packets agree with
+/// both.
 #[test]
 fn groups_take_the_forest_of_the_first_one() {
     let machine = Machine::preset("mi250-x2").unwrap();
