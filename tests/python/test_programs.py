@@ -233,7 +233,7 @@ def test_operations_whose_time_is_not_known_are_counted(tmp_path: Path) -> None:
     words = ("workload", "--from", str(tmp_path / "odd.hlo"), "--machine", "fattree-small", *OPTIONS)
     ran = call(*words)
     assert ran.code == 0
-    assert "operations whose time is not known, counted by their memory traffic: sing (1)" in ran.out
+    assert "operations whose time is not known, local ones counted by their memory traffic: sing (1)" in ran.out
 
 
 def test_a_program_as_traces_takes_the_same_time(tmp_path: Path) -> None:

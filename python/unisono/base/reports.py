@@ -411,11 +411,12 @@ class StepCollective(TypedDict):
 
 
 class SecondOpinion(TypedDict):
-    """A collective of which ranks use only their own part, and the cheaper one that suffices."""
+    """A communication of a program, and the cheaper one that suffices in its place, or ``nothing``."""
 
     name: str
     kind: str
     suffices: str
+    reason: str
     group: int
     count: int
     bytes: int
@@ -423,6 +424,7 @@ class SecondOpinion(TypedDict):
     seconds: float
     suffices_seconds: float
     saved_seconds: float
+    saved_bytes: int
 
 
 class WhatIf(TypedDict):

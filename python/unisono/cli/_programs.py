@@ -2,7 +2,7 @@
 
 import click
 
-from unisono.base.reports import StepReport
+from unisono.base.reports import SecondOpinion, StepReport
 from unisono.cli._output import duration, number, params_text, print_lines, print_table
 
 __all__ = ["parse_changes", "print_step"]
@@ -57,14 +57,13 @@ def print_step(report: StepReport) -> None:
     columns = ["collective", "groups", "bytes", "count", "algorithm", *figures]
     print_table(columns, rows, right=["groups", "bytes", "count", *figures])
     for row in report["second_opinion"]:
-        found = f"{row['name']}: each rank uses one part of this {row['kind']} among {row['group']}"
-        times = f"{duration(row['suffices_seconds'])} instead of {duration(row['seconds'])}"
-        print_lines("", f"{found}; {row['suffices']} suffices and takes {times}")
+        print_lines("", _opinion(row))
     if report["notes"]:
         print_lines("", *report["notes"])
     if report["unknown"]:
         unknown = ", ".join(f"{name} ({count})" for name, count in sorted(report["unknown"].items()))
-        print_lines("", f"operations whose time is not known, counted by their memory traffic: {unknown}")
+        counted = "local ones counted by their memory traffic" if report["format"] in ("hlo", "tasks") else "left out"
+        print_lines("", f"operations whose time is not known, {counted}: {unknown}")
     if report["what_if"]:
         priced = any(row["cost_usd"] is not None for row in report["what_if"])
         changed = [
@@ -82,6 +81,17 @@ def print_step(report: StepReport) -> None:
         columns = ["what if", "step", "communication", "exposed", "times faster"]
         columns += ["network, M$", "step x price"] if priced else []
         print_table(columns, changed, right=columns[1:])
+
+
+def _opinion(row: SecondOpinion) -> str:
+    """A communication in place of which a cheaper one or none suffices, as one sentence."""
+    among = f"{row['kind']} among {row['group']}"
+    if row["suffices"] == "nothing":
+        again = f", {row['count']} times" if row["count"] > 1 else ""
+        return f"{row['name']}: this {among} is not needed, because {row['reason']}; it takes {duration(row['seconds'])}{again}"
+    found = f"{row['name']}: each rank uses one part of this {among}"
+    times = f"{duration(row['suffices_seconds'])} instead of {duration(row['seconds'])}"
+    return f"{found}; {row['suffices']} suffices and takes {times}"
 
 
 def _prices(cost: float | None, time_x_cost: float | None, before: float | None) -> list[str]:

@@ -1,7 +1,8 @@
 //! Collectives on a network while all groups of ranks make them at once and share its links.
 //!
 //! Only the exchanges of an algorithm are timed: senders, receivers and bytes, extended from one group to all of them.
-//! Trees that are cut for the links around one group would meet those of other groups, so they are not considered.
+//! Algorithms that state no exchanges in closed form, such as forests, are timed so where they are worth it
+//! (`graph/apart.rs`).
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -60,11 +61,6 @@ impl SharedNetwork {
         charges(&self.part.network)
     }
 
-    /// Returns whether some switch reduces or copies.
-    pub fn switches_compute(&self) -> bool {
-        !self.part.model.computing().are_plain()
-    }
-
     /// Seconds of a message that travels alone.
     pub fn message_seconds(&self, from: u32, to: u32, bytes: u64) -> f64 {
         self.part.model.lone_message_ns(from, to, bytes) * 1e-9
@@ -96,6 +92,11 @@ impl SharedNetwork {
     /// The links of all ways of the messages of a schedule whose nodes are on `places`.
     pub fn used_links(&self, schedule: &Schedule, places: &[u32]) -> FxHashSet<u32> {
         self.part.model.used_links(schedule, places)
+    }
+
+    /// Seconds of the messages of a schedule whose nodes are on `places`; `None` if it does not run.
+    pub fn schedule_seconds(&self, schedule: &Schedule, places: &[u32]) -> Option<f64> {
+        self.part.model.schedule_ns(schedule, places).ok().map(|ns| ns * 1e-9)
     }
 
     /// The load of each group.

@@ -289,7 +289,7 @@ fn a_message_takes_what_a_permutation_of_one_pair_takes() {
     for machine in ["torus2d-small", "dgx-h100", "archer"] {
         let report = on(machine, &program, true);
         let [row] = &report.collectives[..] else { panic!("{:?}", report.collectives) };
-        assert_eq!((row.kind, row.group, row.bytes, row.count), ("message", 2, 1 << 20, 1));
+        assert_eq!((row.kind, row.group, row.bytes, row.count), ("receive", 2, 1 << 20, 1));
         let permuted = on(machine, &pair, true).collectives[0].seconds;
         assert!((row.seconds / permuted - 1.0).abs() < 1e-9, "{machine}: {} {permuted}", row.seconds);
         assert_eq!((report.iteration.seconds, row.exposed_seconds), (row.seconds, row.seconds));

@@ -2,13 +2,14 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
+use rustc_hash::FxHashMap;
 use unisono_base::{TaskId, interrupt::poll, limits};
 use unisono_cost::endpoint::Prices;
 use unisono_lower::tasks::{Kind, Task, TaskGraph};
 
 use super::{
     Options, Run, SimError, TraceEvent,
-    blocked::{Blocked, Link},
+    blocked::{Blocked, ClassKey, Link},
     carrier::{AsPriced, Carried, Carrier},
     matching::Matching,
 };
@@ -118,6 +119,10 @@ pub(super) struct Engine<'a, P, C> {
     pub(super) sent: Vec<[u64; 2]>,
     /// Messages that will have left.
     pub(super) leaves: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Of each clock of a CPU, whether it waits for a message to leave; empty unless sends block.
+    pub(super) held: Vec<bool>,
+    /// What waits for a CPU that waits, in the order in which it came.
+    pub(super) parked: FxHashMap<usize, Vec<(Event, ClassKey)>>,
     /// Events that are still to be taken of those read ahead.
     ahead: usize,
 }
@@ -135,6 +140,7 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
             traced = vec![false; ranks as usize];
             options.trace.ranks.iter().filter(|&&r| r < ranks).for_each(|&r| traced[r as usize] = true);
         }
+        let held = if options.blocking { vec![false; clocks.len()] } else { Vec::new() };
         let mut owner = Vec::with_capacity(graph.task_count());
         let mut links = vec![Link::default(); graph.task_count()];
         let mut wraps = false;
@@ -175,6 +181,8 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
             watched: vec![0; options.watch.len()],
             sent: vec![[0; 2]; options.leaving.len()],
             leaves: BinaryHeap::new(),
+            held,
+            parked: FxHashMap::default(),
             ahead: 0,
         }
     }
@@ -247,6 +255,7 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
         if let Ok(at) = self.options.leaving.binary_search(&TaskId(id)) {
             self.sent[at][1] = time;
         }
+        self.let_go(time, id);
         if self.graph.task(TaskId(id)).amount <= self.eager {
             self.until = time;
             self.end(id, 0);

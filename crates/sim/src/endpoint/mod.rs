@@ -18,7 +18,8 @@
 //! * A send is done when it starts, unless its message is longer than the model's eager bytes: then it is done when it
 //!   is matched (a message that finds a receive counts its own bytes, a receive that finds a message those of the
 //!   receive), and CPU and interface of the sender are busy until then. Those of [`Options::leaving`] that are not
-//!   longer are done when their message has left; CPU and interface are free as if it were not asked for.
+//!   longer are done when their message has left; CPU and interface are free as if it were not asked for. With
+//!   [`Options::blocking`] their CPU begins nothing meanwhile that takes time, except that it takes messages that arrive.
 //! * Under LogfP an interface may run ahead of its gaps: it is free once less than the slack is owed.
 //! * A rank's time is when its last CPU is free.
 //! * What waits for a task on another CPU of its rank starts when that is over. (LogGOPSim, whose CPUs have clocks
@@ -63,6 +64,8 @@ pub struct Options {
     pub watch: Vec<TaskId>,
     /// Sends, ascending, that are done when their messages have left, and not when they start.
     pub leaving: Vec<TaskId>,
+    /// Whether the CPU of such a send begins no other send, calc or reduce before its message has left.
+    pub blocking: bool,
 }
 
 /// What a run did. Times are ticks of the prices.

@@ -1,5 +1,6 @@
 //! CPUs and interfaces: when they are free, and the events that wait for them.
 
+use unisono_base::TaskId;
 use unisono_cost::endpoint::Prices;
 
 use super::{
@@ -53,6 +54,39 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
             self.queue.push(Event { time: free, what: event.what | WAITED, ..event });
         }
         true
+    }
+
+    /// Whether the event has to wait for a CPU that waits for a message to leave; if so, it will come again.
+    pub(super) fn is_parked(&mut self, event: Event, key: ClassKey, at: At) -> bool {
+        let is_held = self.held.get(at.cpu).is_some_and(|&held| held);
+        if is_held && self.is_current(event, key) {
+            self.parked.entry(at.cpu).or_default().push((event, key));
+        }
+        is_held
+    }
+
+    /// The message of a send has left: its CPU goes on, if it waited for that.
+    pub(super) fn let_go(&mut self, time: u64, id: u32) {
+        let task = self.graph.task(TaskId(id));
+        let of = ClassKey { rank: self.owner[id as usize], usage: Use::Send, cpu: task.cpu, nic: task.nic };
+        let cpu = self.at(of).cpu;
+        if self.held.get_mut(cpu).is_some_and(std::mem::take) {
+            self.clocks[cpu] = self.clocks[cpu].max(time);
+            for (event, key) in self.parked.remove(&cpu).unwrap_or_default() {
+                if !self.is_current(event, key) {
+                    continue;
+                }
+                if event.what & WAITED != 0 {
+                    self.blocked.wait_on(key, time);
+                }
+                self.queue.push(Event { time, ..event });
+            }
+        }
+    }
+
+    /// Whether the event is not that of a head of a class that was overtaken.
+    fn is_current(&mut self, event: Event, key: ClassKey) -> bool {
+        event.what & WAITED == 0 || self.blocked.is_head(key, event.time, event.stamp)
     }
 
     /// After an event that had waited: queues the next one of its class.

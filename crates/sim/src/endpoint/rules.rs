@@ -39,7 +39,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
     fn compute(&mut self, event: Event, id: u32, task: Task, rank: u32, ticks: u64) -> Result<(), Halt> {
         let key = ClassKey { rank, usage: Use::Compute, cpu: task.cpu, nic: 0 };
         let at = self.at(key);
-        if self.waits(event, id, key, at) {
+        if ticks > 0 && self.is_parked(event, key, at) || self.waits(event, id, key, at) {
             return Ok(());
         }
         let end = self.after(rank, event.time, &[ticks, self.noise(rank, id, 0)])?;
@@ -60,7 +60,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
     fn send(&mut self, event: Event, id: u32, task: Task, rank: u32) -> Result<(), Halt> {
         let key = ClassKey { rank, usage: Use::Send, cpu: task.cpu, nic: task.nic };
         let at = self.at(key);
-        if self.waits(event, id, key, at) {
+        if self.is_parked(event, key, at) || self.waits(event, id, key, at) {
             return Ok(());
         }
         let (time, price) = (event.time, self.prices.send(rank, task.peer, task.amount));
@@ -77,6 +77,9 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
             self.carrier.carry(end, id, rank, task.peer, task.amount);
         }
         let leaves = self.options.leaving.binary_search(&TaskId(id)).is_ok();
+        if let (true, Some(held)) = (leaves, self.held.get_mut(at.cpu)) {
+            *held = true;
+        }
         if C::PRICED && leaves {
             self.begun(time, id);
             self.leaves.push(Reverse((end.max(self.after(rank, time, &[price.nic])?), id)));

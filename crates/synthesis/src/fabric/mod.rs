@@ -105,6 +105,7 @@ pub struct Fabric {
     still: OnceLock<Shared<Symmetry>>,
     cuts: Mutex<FxHashMap<Roots, Shared<Cut>>>,
     partition: OnceLock<Option<Partition>>,
+    depths: Mutex<FxHashMap<Roots, Result<u32, NoForest>>>,
     packings: Mutex<FxHashMap<(Roots, Option<u32>), Packed>>,
     forests: Mutex<FxHashMap<Key, Shared<Forest>>>,
     /// Of forests, by the bytes of a chunk and the direction.
@@ -156,6 +157,7 @@ impl Fabric {
             still: OnceLock::new(),
             cuts: Mutex::default(),
             partition: OnceLock::new(),
+            depths: Mutex::default(),
             packings: Mutex::default(),
             forests: Mutex::default(),
             times: Mutex::default(),
@@ -274,6 +276,11 @@ impl Fabric {
         if let Some(steps) = self.alike(roots) {
             return Ok(steps.depth());
         }
+        kept(&self.depths, roots, || self.depth_of_ways(roots))
+    }
+
+    /// The least depth of a forest whose messages go from rank to rank over relays alone.
+    fn depth_of_ways(&self, roots: Roots) -> Result<u32, NoForest> {
         let graph = self.packed(roots)?;
         let pairs: Vec<Vec<bool>> = (0..graph.ranks()).map(|rank| graph.reached(rank)).collect();
         let mut most = 0;

@@ -111,8 +111,7 @@ pub fn read(bytes: &[u8], rank: u32, kept: Kept, strict: bool) -> Result<RankTra
         let step = match step {
             Some(step) => step,
             None => {
-                if !is_known(node.kind) {
-                    let name = format!("node type {}", node.kind);
+                if let Some(name) = unknown(node).map_err(|message| of_node(node.id, message))? {
                     if strict {
                         return Err(of_node(node.id, format!("{name} is not known; without --strict it is counted")));
                     }
@@ -178,8 +177,13 @@ fn nodes(bytes: &[u8]) -> Result<(Option<u32>, Vec<Node>), String> {
     Ok((head.ranks(), nodes))
 }
 
-fn is_known(of: i32) -> bool {
-    (kind::INVALID..=kind::COLLECTIVE).contains(&of)
+/// The name of a node of which nothing says what it does.
+fn unknown(node: &Node) -> Result<Option<String>, String> {
+    if !(kind::INVALID..=kind::COLLECTIVE).contains(&node.kind) {
+        return Ok(Some(format!("node type {}", node.kind)));
+    }
+    let is_bare = node.kind == kind::COLLECTIVE && !node.is_set("is_cpu_op") && node.number("comm_type")?.is_none();
+    Ok(is_bare.then(|| "collective without comm_type".to_owned()))
 }
 
 /// What a node does on the device; `None` if it takes no time.
@@ -213,7 +217,7 @@ fn step(node: &Node, rank: u32) -> Result<Option<Step>, String> {
             Some(Step::Receive { from, bytes, tag })
         }
         kind::COLLECTIVE => {
-            let number_of = node.number("comm_type")?.ok_or("a collective has no comm_type")?;
+            let Some(number_of) = node.number("comm_type")? else { return Ok(None) };
             let kind = collective(number_of).ok_or_else(|| format!("comm_type is {number_of}; accepted are 0 to 9"))?;
             let bytes = node.number("comm_size")?;
             let bytes = if kind == Kind::Barrier { 0 } else { bytes.ok_or("a collective has no comm_size")? };

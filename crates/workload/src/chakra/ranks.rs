@@ -25,11 +25,15 @@ use crate::{
 
 /// Traces of more nodes of all ranks are refused.
 const MOST_NODES: usize = 1 << 22;
+/// Distinct sets of groups times ranks; more are refused.
+const MOST_PLACES: usize = 1 << 26;
 
-/// Returns whether a file begins as a trace does: by the version of the format, or by the key of the JSON form.
+/// Returns whether a file begins as a trace does: by its head, or by the key of the JSON form.
 pub fn is_it(bytes: &[u8]) -> bool {
     let is_head = |head: &[u8]| {
-        head.first().is_none_or(|&tag| tag == 0x0a) && <GlobalMetadata as prost::Message>::decode(head).is_ok()
+        // The version, or the first attribute.
+        head.first().is_none_or(|tag| [0x0a, 0x12].contains(tag))
+            && <GlobalMetadata as prost::Message>::decode(head).is_ok()
     };
     let begin = beginning(bytes);
     if super::json::is_it(&begin) {
@@ -86,7 +90,7 @@ pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadErr
             listed.ranks.clone()
         }
     };
-    let program = Program { members, groups: Distinct::new(), traces };
+    let program = Program { members, groups: Distinct::new(), numbers: BTreeMap::new(), traces };
     let (groups, classes) = program.classes().map_err(|(rank, wrong)| wrong.of(&by_rank[&rank].0))?;
     let name = first.0.rsplit('/').next().unwrap_or_default().split('.').next().unwrap_or_default().to_owned();
     let graph = WorkloadGraph {
@@ -184,6 +188,8 @@ struct Program {
     traces: Vec<RankTrace>,
     members: BTreeMap<String, Vec<u32>>,
     groups: Distinct<Groups>,
+    /// Of ranks that differ, the set of the group of each name.
+    numbers: BTreeMap<Option<String>, u32>,
 }
 
 type Found<T> = Result<T, (u32, Wrong)>;
@@ -245,11 +251,22 @@ impl Program {
             let work = match &node.step {
                 Step::Compute(compute) => Work::Compute(*compute),
                 Step::Collective { kind, bytes, group, root } => {
-                    let list = group.as_ref().map_or_else(|| (0..ranks).collect(), |name| self.members[name].clone());
-                    let groups = Groups::new(ranks, [list]).map_err(|e| {
-                        (rank, Wrong { place: Place::Node { rank, node: node.id }, message: e.to_string() })
-                    })?;
-                    let groups = self.groups.number(groups);
+                    let wrong = |message: String| (rank, Wrong { place: Place::Node { rank, node: node.id }, message });
+                    let groups = match self.numbers.get(group) {
+                        Some(&groups) => groups,
+                        None => {
+                            let named = |name: &String| self.members[name].clone();
+                            let list = group.as_ref().map_or_else(|| (0..ranks).collect(), named);
+                            let made = Groups::new(ranks, [list]).map_err(|e| wrong(e.to_string()))?;
+                            let number = self.groups.number(made);
+                            if (number as usize + 1).saturating_mul(ranks as usize) > MOST_PLACES {
+                                let message = format!("the traces have more than {number} groups among {ranks} ranks");
+                                return Err(wrong(message));
+                            }
+                            self.numbers.insert(group.clone(), number);
+                            number
+                        }
+                    };
                     collected(*kind, *bytes, *root, groups, self.groups.row(groups))
                 }
                 &Step::Send { to, bytes, tag } => Work::Send { to, bytes, tag },

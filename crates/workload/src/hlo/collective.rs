@@ -13,7 +13,7 @@ use unisono_base::{excerpt, narrow};
 use unisono_collective::Kind;
 
 use super::{
-    module::{Computation, Instruction, Module},
+    module::{Computation, Half, Instruction, Module},
     replica_groups::{MOST_DEVICES, groups, pairs},
 };
 use crate::{Groups, error::Wrong};
@@ -25,6 +25,9 @@ pub struct Devices {
     partitions: u32,
 }
 
+/// The text of the groups or the pairs of an instruction, and what its numbers are.
+pub type ListText<'a> = (Option<&'a str>, Numbers);
+
 /// What an operation communicates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pattern {
@@ -32,17 +35,33 @@ pub enum Pattern {
     Permute,
 }
 
-/// The pattern of an opcode. The first half of an asynchronous pair begins the communication.
-pub fn pattern(opcode: &str) -> Option<Pattern> {
-    Some(match opcode.strip_suffix("-start").unwrap_or(opcode) {
+/// The pattern of an instruction. The first half of an asynchronous pair begins the communication. A `send` between
+/// devices is a permutation, whose other end is a `recv` with the same pairs.
+pub fn pattern(i: &Instruction) -> Option<Pattern> {
+    if i.half == Half::Rest {
+        return None;
+    }
+    Some(match i.opcode {
         "all-gather" => Pattern::Collective(Kind::Allgather),
         "all-reduce" => Pattern::Collective(Kind::Allreduce),
-        "all-to-all" => Pattern::Collective(Kind::Alltoall),
+        "all-to-all" | "ragged-all-to-all" => Pattern::Collective(Kind::Alltoall),
         "collective-broadcast" => Pattern::Collective(Kind::Broadcast),
         "collective-permute" => Pattern::Permute,
+        "collective-reduce" => Pattern::Collective(Kind::Reduce),
         "reduce-scatter" => Pattern::Collective(Kind::ReduceScatter),
+        "send" if !i.is_host_transfer() && sent_pairs(i).is_some() => Pattern::Permute,
         _ => return None,
     })
+}
+
+/// The pairs of a source and a target of a `send` or a `recv`.
+pub fn sent_pairs<'a>(i: &Instruction<'a>) -> Option<&'a str> {
+    i.frontend_attribute("_xla_send_recv_source_target_pairs")
+}
+
+/// The pairs of a source and a target of a permutation.
+fn pairs_of(i: &Instruction) -> Result<Vec<(u32, u32)>, String> {
+    i.attribute("source_target_pairs").or_else(|| sent_pairs(i)).map_or(Ok(Vec::new()), pairs)
 }
 
 impl Devices {
@@ -99,10 +118,16 @@ impl Devices {
         Groups::new(self.count(), lists).map_err(|e| wrong(e.to_string()))
     }
 
+    /// Equal texts of instructions list the same devices.
+    pub fn list_text<'a>(self, i: &Instruction<'a>) -> ListText<'a> {
+        let pairs = || i.attribute("source_target_pairs").or_else(|| sent_pairs(i));
+        (i.attribute("replica_groups").or_else(pairs), self.numbers(i))
+    }
+
     fn numbers(self, i: &Instruction) -> Numbers {
         let across = matches!(
             i.opcode,
-            "all-to-all" | "collective-permute" | "collective-permute-start" | "collective-broadcast"
+            "all-to-all" | "ragged-all-to-all" | "collective-permute" | "collective-broadcast" | "send"
         );
         match (i.attribute("channel_id").is_some(), i.attribute("use_global_device_ids") == Some("true")) {
             // Numbers of partitions, or of replicas, are those of devices where there is one of the other.
@@ -117,7 +142,7 @@ impl Devices {
     /// The receiver of each device of a permutation; a device that sends nothing has itself.
     pub fn receivers(self, i: &Instruction) -> Result<Vec<u32>, Wrong> {
         let wrong = |message: String| Wrong::line(i.line, message);
-        let listed = i.attribute("source_target_pairs").map_or(Ok(Vec::new()), pairs).map_err(wrong)?;
+        let listed = pairs_of(i).map_err(wrong)?;
         let numbers = self.numbers(i);
         let mut receivers: Vec<u32> = (0..self.count()).collect();
         let mut sends = vec![false; receivers.len()];
@@ -145,8 +170,8 @@ impl Devices {
 }
 
 /// What the numbers in a list of groups are.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Numbers {
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Numbers {
     Devices,
     Replicas,
     ReplicasWithPartitions,
@@ -173,11 +198,14 @@ impl Numbers {
 
 /// One more than the largest device that a group or a pair names.
 fn named(module: &Module) -> Result<u32, Wrong> {
-    let mut most = 0;
-    for i in module.computations.iter().flat_map(|c| &c.instructions).filter(|i| pattern(i.opcode).is_some()) {
+    let (mut most, mut known) = (0, rustc_hash::FxHashSet::default());
+    for i in module.computations.iter().flat_map(|c| &c.instructions).filter(|i| pattern(i).is_some()) {
         let wrong = |message: String| Wrong::line(i.line, message);
+        if !known.insert((i.attribute("replica_groups"), i.attribute("source_target_pairs"))) {
+            continue;
+        }
         let listed = i.attribute("replica_groups").map_or(Ok(Vec::new()), groups).map_err(wrong)?;
-        let listed_pairs = i.attribute("source_target_pairs").map_or(Ok(Vec::new()), pairs).map_err(wrong)?;
+        let listed_pairs = pairs_of(i).map_err(wrong)?;
         let all = listed.into_iter().flatten().chain(listed_pairs.into_iter().flat_map(|(from, to)| [from, to]));
         most = all.fold(most, u32::max);
     }
@@ -186,7 +214,13 @@ fn named(module: &Module) -> Result<u32, Wrong> {
 
 /// The bytes of a collective as MPI counts them, and the bytes of an element.
 pub fn bytes(i: &Instruction, within: &Computation, kind: Kind, size: u32) -> Result<(u64, u32), Wrong> {
-    let shapes = || i.operands.iter().map(|&operand| &within.instructions[operand].shape);
+    let count = match i.opcode {
+        // The others are the output, offsets and sizes; a token; a root that is known at run time.
+        "ragged-all-to-all" | "send" => 1,
+        _ if i.attribute("has_dynamic_root") == Some("true") => i.operands.len().saturating_sub(1),
+        _ => i.operands.len(),
+    };
+    let shapes = || i.operands.iter().take(count).map(|&operand| within.instructions[operand].shape());
     let Some(first) = shapes().next() else {
         return Err(Wrong::line(i.line, format!("{} '{}' has no operand", i.opcode, excerpt(i.name))));
     };

@@ -1,15 +1,15 @@
 //! Arithmetic operations and memory traffic of HLO instructions.
 //!
 //! * A dot of R results over K products each takes 2 R K operations, and so does a convolution, whose K is the number
-//!   of weights of one output feature (taps on padding are counted). Other operations count none: their time is their
-//!   traffic.
+//!   of weights of one output feature (taps on padding are counted). A ragged dot takes those of its rows, whatever the
+//!   lengths of its parts are. Other operations count none: their time is their traffic.
 //! * An instruction reads its operands and writes its result. A fusion reads and writes only at its border, and reads
 //!   of an operand that is only sliced no more than the slices. An update in place moves the update twice.
 //!
 //! Source: the rules of `hlo_cost_analysis.cc` of XLA (github.com/openxla/xla), for these operations.
 
 use super::{
-    module::{Computation, Instruction, Module},
+    module::{Computation, Half, Instruction, Module},
     text::{bracketed, numbers},
 };
 use crate::{Compute, error::Wrong};
@@ -29,16 +29,20 @@ impl Arithmetic {
     }
 
     fn operations(&self, module: &Module, at: usize, within: &Computation, i: &Instruction) -> Result<f64, Wrong> {
-        let of = |n: usize| i.operands.get(n).map(|&operand| &within.instructions[operand].shape);
+        let of = |n: usize| i.operands.get(n).map(|&operand| within.instructions[operand].shape());
         let wrong = |message: &str| Wrong::line(i.line, message);
-        let results = 2.0 * i.shape.elements();
+        let results = 2.0 * i.shape().elements();
+        if i.half == Half::Rest {
+            return Ok(0.0);
+        }
         match i.opcode {
-            "dot" => {
+            "dot" | "ragged-dot" | "scaled-dot" => {
                 let listed =
                     i.attribute("lhs_contracting_dims").map_or(Some(Vec::new()), |text| numbers(bracketed(text)?.0));
                 let left = of(0).ok_or_else(|| wrong("a dot has two operands"))?;
+                let parts = ragged_parts(i, listed.as_deref().unwrap_or_default());
                 let product = listed.and_then(|dims| products(left.dims(), &dims));
-                Ok(results
+                Ok(results / parts
                     * product.ok_or_else(|| wrong("lhs_contracting_dims names no dimension of the left operand"))?)
             }
             "convolution" => {
@@ -67,16 +71,25 @@ impl Arithmetic {
     pub fn compute(&self, module: &Module, at: usize, i: &Instruction) -> Result<Compute, Wrong> {
         let within = &module.computations[at];
         let operations = self.operations(module, at, within, i)?;
-        let operand = |n: usize| i.operands.get(n).map_or(0, |&operand| within.instructions[operand].shape.bytes());
+        let operand = |n: usize| i.operands.get(n).map_or(0, |&operand| within.instructions[operand].shape().bytes());
         let bytes = match i.opcode {
-            "slice" | "dynamic-slice" | "gather" => 2.0 * float(i.shape.bytes()),
+            "slice" | "dynamic-slice" | "gather" => 2.0 * float(i.shape().bytes()),
             "dynamic-update-slice" => 2.0 * float(operand(1)),
             "scatter" => 2.0 * float(operand(2)),
             "fusion" => border(&module.computations[module.called(i, at, "calls")?], i, &operand),
-            _ => (0..i.operands.len()).map(|n| float(operand(n))).sum::<f64>() + float(i.shape.bytes()),
+            _ => (0..i.operands.len()).map(|n| float(operand(n))).sum::<f64>() + float(i.shape().bytes()),
         };
         Ok(Compute::Counted { operations, bytes })
     }
+}
+
+/// The number of parts into which a ragged dot cuts the contracted dimension: each of its results, of which the first
+/// extent is that number, sums one part.
+fn ragged_parts(i: &Instruction, contracted: &[u64]) -> f64 {
+    let ragged = i.attribute("lhs_ragged_dims").and_then(|text| numbers(bracketed(text)?.0));
+    let is_cut = ragged.is_some_and(|ragged| ragged.iter().any(|dim| contracted.contains(dim)));
+    let parts = i.shape().dims().first().copied().filter(|_| is_cut);
+    float(parts.unwrap_or(1).max(1))
 }
 
 /// Returns whether a custom call is a matrix product of a known library.
@@ -86,7 +99,7 @@ pub fn is_product(i: &Instruction) -> bool {
 }
 
 fn first_of_tuple(i: &Instruction) -> f64 {
-    match &i.shape {
+    match i.shape() {
         super::shape::Shape::Tuple(elements) => elements.first().map_or(0.0, super::shape::Shape::elements),
         array @ super::shape::Shape::Array { .. } => array.elements(),
     }
@@ -99,7 +112,7 @@ pub fn sliced(fused: &Computation) -> Vec<Option<u64>> {
     for user in &fused.instructions {
         for (n, &used) in user.operands.iter().enumerate() {
             let part = match (user.opcode, n) {
-                ("slice" | "dynamic-slice" | "gather", 0) => Some(user.shape.bytes()),
+                ("slice" | "dynamic-slice" | "gather", 0) => Some(user.shape().bytes()),
                 ("dynamic-update-slice", 0) => Some(0),
                 _ => None,
             };
@@ -120,8 +133,8 @@ fn border(fused: &Computation, i: &Instruction, operand: &dyn Fn(usize) -> u64) 
     let reads: f64 = (0..i.operands.len()).map(|n| float(of(n))).sum();
     let root = &fused.instructions[fused.root];
     let written = match (root.opcode, root.operands.get(1)) {
-        ("dynamic-update-slice", Some(&update)) => fused.instructions[update].shape.bytes(),
-        _ => i.shape.bytes(),
+        ("dynamic-update-slice", Some(&update)) => fused.instructions[update].shape().bytes(),
+        _ => i.shape().bytes(),
     };
     reads + float(written)
 }

@@ -9,11 +9,12 @@ use std::{collections::BTreeMap, rc::Rc};
 use unisono_base::{excerpt, interrupt::poll, narrow};
 
 use super::{
-    collective::{Devices, Pattern, bytes, pattern},
+    collective::{Devices, ListText, Pattern, bytes, pattern, sent_pairs},
     compute::{Arithmetic, is_product},
-    module::{Computation, Instruction, Module},
+    module::{Computation, Half, Instruction, Module},
     opcodes::{Cost, cost},
-    opinion::{Finding, suffices, users},
+    opinion::{Finding, Sufficient, suffices, users},
+    redundant::{Among, Known, pure_computations},
     text::{bracketed, parts},
 };
 use crate::{Collected, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph, error::Wrong, graph::Distinct};
@@ -21,6 +22,8 @@ use crate::{Collected, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph,
 /// More nodes are refused, and so are more visits of instructions.
 const MOST_NODES: usize = 1 << 20;
 const MOST_VISITS: u64 = 1 << 24;
+/// Different lists of groups and of pairs, times devices; more are refused.
+const MOST_PLACES: u64 = 1 << 25;
 /// Deeper calls are refused, and so are tuples nested deeper.
 const MOST_DEPTH: u32 = 32;
 
@@ -66,6 +69,9 @@ impl Value {
 /// A communication, read once for each instruction.
 type Read = Option<Work>;
 
+/// The list of a communication: whether it is one of groups, and its text.
+type Listed<'a> = (bool, ListText<'a>);
+
 pub struct Expansion<'a> {
     module: &'a Module<'a>,
     strict: bool,
@@ -74,12 +80,20 @@ pub struct Expansion<'a> {
     nodes: Vec<WorkNode>,
     groups: Distinct<Groups>,
     receivers: Distinct<Vec<Vec<u32>>>,
+    /// The set of groups or the tables of receivers of each text, and the devices of all of them.
+    texts: rustc_hash::FxHashMap<Listed<'a>, u32>,
+    places: u64,
     communication: rustc_hash::FxHashMap<(usize, usize), Read>,
     /// By the place of the instruction.
     findings: BTreeMap<(usize, usize), Finding>,
-    /// The users of the values of computations that communicate.
-    users: rustc_hash::FxHashMap<usize, Rc<[Vec<usize>]>>,
+    /// Computations whose collectives were looked at.
+    judged: rustc_hash::FxHashSet<usize>,
+    /// Of each computation, whether its result depends on its parameters alone.
+    are_pure: Vec<bool>,
     unknown: BTreeMap<String, u64>,
+    /// The last `send` of each list of pairs, and the pairs of the last `recv` of each channel.
+    sent: rustc_hash::FxHashMap<&'a str, Needs>,
+    receives: rustc_hash::FxHashMap<&'a str, &'a str>,
     visits: u64,
 }
 
@@ -93,10 +107,15 @@ impl<'a> Expansion<'a> {
             nodes: Vec::new(),
             groups: Distinct::new(),
             receivers: Distinct::new(),
+            texts: rustc_hash::FxHashMap::default(),
+            places: 0,
             communication: rustc_hash::FxHashMap::default(),
             findings: BTreeMap::new(),
-            users: rustc_hash::FxHashMap::default(),
+            judged: rustc_hash::FxHashSet::default(),
+            are_pure: pure_computations(module),
             unknown: BTreeMap::new(),
+            sent: rustc_hash::FxHashMap::default(),
+            receives: rustc_hash::FxHashMap::default(),
             visits: 0,
         })
     }
@@ -125,6 +144,9 @@ impl<'a> Expansion<'a> {
         if depth > MOST_DEPTH {
             let line = computation.instructions[0].line;
             return Err(Wrong::line(line, format!("calls are nested more than {MOST_DEPTH} deep")));
+        }
+        if self.judged.insert(at) {
+            self.judge(at)?;
         }
         let mut values: Vec<Value> = Vec::with_capacity(computation.instructions.len());
         for (n, i) in computation.instructions.iter().enumerate() {
@@ -155,8 +177,17 @@ impl<'a> Expansion<'a> {
         let i = &computation.instructions[n];
         let operands = || i.operands.iter().map(|&operand| values[operand].clone());
         let needs = operands().fold(Needs::default(), |all, value| all.and(value.needs));
-        if pattern(i.opcode).is_some() {
-            return Ok(Value::plain(self.communicate(at, n, needs)?));
+        if pattern(i).is_some() {
+            let done = self.communicate(at, n, needs)?;
+            if let Some(pairs) = sent_pairs(i) {
+                self.sent.insert(pairs, done);
+            }
+            return Ok(Value::plain(done));
+        }
+        if i.half == Half::Rest {
+            let arrived = if i.opcode == "recv" { self.arrived(i) } else { Needs::default() };
+            let first = operands().next().unwrap_or_default();
+            return Ok(if i.opcode == "copy" { first } else { Value::plain(needs.and(arrived)) });
         }
         match i.opcode {
             "parameter" => Ok(i.parameter.and_then(|number| arguments.get(number)).cloned().unwrap_or_default()),
@@ -167,12 +198,17 @@ impl<'a> Expansion<'a> {
                 Ok(operands().next().unwrap_or_default().element(index))
             }
             "call" => self.computation(module.called(i, at, "to_apply")?, &operands().collect::<Vec<_>>(), depth + 1),
-            "async-start" => {
-                self.computation(module.called(i, at, "calls")?, &operands().collect::<Vec<_>>(), depth + 1)
-            }
+            "async" => self.computation(module.called(i, at, "calls")?, &operands().collect::<Vec<_>>(), depth + 1),
             "while" => self.repeat(i, at, operands().next().unwrap_or_default(), depth),
             "conditional" => self.branch(i, at, &operands().collect::<Vec<_>>(), depth),
-            "optimization-barrier" | "opt-barrier" | "copy-done" | "domain" | "add-dependency" => {
+            "recv" => {
+                match (i.attribute("channel_id"), sent_pairs(i).filter(|_| !i.is_host_transfer())) {
+                    (Some(channel), Some(pairs)) => drop(self.receives.insert(channel, pairs)),
+                    _ => self.unknown(i, i.opcode)?,
+                }
+                Ok(Value::plain(needs))
+            }
+            "optimization-barrier" | "opt-barrier" | "domain" | "add-dependency" => {
                 let first = operands().next().unwrap_or_default();
                 Ok(Value { needs, ..first })
             }
@@ -190,6 +226,13 @@ impl<'a> Expansion<'a> {
         }
     }
 
+    /// The last message of the pairs of a receive. The text has it before the end of the receive, which is found by its
+    /// channel.
+    fn arrived(&self, i: &Instruction) -> Needs {
+        let pairs = i.attribute("channel_id").and_then(|channel| self.receives.get(channel));
+        pairs.and_then(|pairs| self.sent.get(pairs)).copied().unwrap_or_default()
+    }
+
     /// Adds a node; returns its number plus 1.
     fn node(&mut self, i: &Instruction, work: Work, needs: Needs) -> u32 {
         let after = [needs.computed, needs.communicated].into_iter().filter_map(|node| node.checked_sub(1)).collect();
@@ -199,52 +242,94 @@ impl<'a> Expansion<'a> {
 
     fn communicate(&mut self, at: usize, n: usize, needs: Needs) -> Result<Needs, Wrong> {
         let i = &self.module.computations[at].instructions[n];
-        let work = match self.communication.get(&(at, n)) {
-            Some(&read) => read,
-            None => {
-                let read = self.read(i, &self.module.computations[at])?;
-                self.judge(at, n, read);
-                self.communication.insert((at, n), read);
-                read
-            }
-        };
         // A group of one rank has nothing to do.
-        let Some(work) = work else { return Ok(needs) };
+        let Some(work) = self.communication[&(at, n)] else { return Ok(needs) };
+        if i.opcode == "ragged-all-to-all" {
+            self.unknown(i, "ragged-all-to-all of unknown lengths, taken as equal parts of the input")?;
+        }
         if let Some(finding) = self.findings.get_mut(&(at, n)) {
             finding.count += 1;
         }
         Ok(Needs { communicated: self.node(i, work, needs), ..Needs::default() })
     }
 
-    /// Notes a collective in place of which a cheaper one suffices.
-    fn judge(&mut self, at: usize, n: usize, read: Read) {
-        let Some(Work::Collective(found)) = read else { return };
-        let size = *self.groups.row(found.groups).sizes().last().unwrap_or(&1);
-        let all = self.users.entry(at).or_insert_with(|| users(&self.module.computations[at]).into());
-        if let Some(suffices) = suffices(self.module, at, all, n, &found, size) {
-            let name = self.module.computations[at].instructions[n].name.to_owned();
-            self.findings.insert((at, n), Finding { name, count: 0, found, suffices });
+    /// Reads the communications of a computation, and notes those in place of which a cheaper one or none suffices.
+    fn judge(&mut self, at: usize) -> Result<(), Wrong> {
+        let (module, within) = (self.module, &self.module.computations[at]);
+        let mut reads: Vec<Read> = Vec::with_capacity(within.instructions.len());
+        for (n, i) in within.instructions.iter().enumerate() {
+            poll();
+            let read = if pattern(i).is_some() { self.read(i, within)? } else { None };
+            if pattern(i).is_some() {
+                self.communication.insert((at, n), read);
+            }
+            reads.push(read);
         }
+        if reads.iter().all(Option::is_none) {
+            return Ok(());
+        }
+        let (users, mut known) = (users(within), Known::new(module, at, &self.are_pure));
+        let among = Among { groups: &|n| self.groups.row(n), receivers: &|n| &self.receivers.row(n)[0] };
+        for (n, read) in reads.into_iter().enumerate() {
+            poll();
+            let redundant = known.add(read, &among).map(Sufficient::Nothing);
+            let Some(found) = read else { continue };
+            let part = |found: Collected| {
+                let size = *self.groups.row(found.groups).sizes().last().unwrap_or(&1);
+                suffices(module, at, &users, n, &found, size).map(Sufficient::Part)
+            };
+            let sufficient = redundant.or_else(|| match found {
+                Work::Collective(collected) => part(collected),
+                _ => None,
+            });
+            if let Some(suffices) = sufficient {
+                let name = within.instructions[n].name.to_owned();
+                self.findings.insert((at, n), Finding { name, count: 0, found, suffices });
+            }
+        }
+        Ok(())
     }
 
-    fn read(&mut self, i: &Instruction, within: &Computation) -> Result<Read, Wrong> {
-        Ok(match pattern(i.opcode).expect("the caller tests it") {
+    fn read(&mut self, i: &Instruction<'a>, within: &Computation) -> Result<Read, Wrong> {
+        Ok(match pattern(i).expect("the caller tests it") {
             Pattern::Permute => {
-                let receivers = self.devices.receivers(i)?;
+                let receivers = self.listed(i, false)?;
                 let bytes = bytes(i, within, unisono_collective::Kind::Message, 2)?.0;
-                let is_idle = receivers.iter().copied().eq(0..self.devices.count());
-                (!is_idle).then(|| Work::Permute { bytes, receivers: self.receivers.number(vec![receivers]) })
+                let is_idle = self.receivers.row(receivers)[0].iter().copied().eq(0..self.devices.count());
+                (!is_idle).then_some(Work::Permute { bytes, receivers })
             }
             Pattern::Collective(kind) => {
-                let groups = self.devices.groups(i)?;
-                let size = *groups.sizes().last().unwrap_or(&1);
+                let groups = self.listed(i, true)?;
+                let size = *self.groups.row(groups).sizes().last().unwrap_or(&1);
                 let (bytes, element_bytes) = bytes(i, within, kind, size)?;
-                (size > 1).then(|| {
-                    let groups = self.groups.number(groups);
-                    Work::Collective(Collected { kind, bytes, element_bytes, root: 0, groups })
-                })
+                (size > 1).then_some(Work::Collective(Collected { kind, bytes, element_bytes, root: 0, groups }))
             }
         })
+    }
+
+    /// The number of the groups of a collective, or of the tables of receivers of a permutation. Equal texts are read
+    /// once.
+    fn listed(&mut self, i: &Instruction<'a>, groups: bool) -> Result<u32, Wrong> {
+        let key = (groups, self.devices.list_text(i));
+        if let Some(&number) = self.texts.get(&key) {
+            return Ok(number);
+        }
+        self.places += u64::from(self.devices.count());
+        if self.places > MOST_PLACES {
+            let message = format!(
+                "the module has more than {} different lists of groups or pairs of {} devices",
+                self.texts.len(),
+                self.devices.count()
+            );
+            return Err(Wrong::line(i.line, message));
+        }
+        let number = if groups {
+            self.groups.number(self.devices.groups(i)?)
+        } else {
+            self.receivers.number(vec![self.devices.receivers(i)?])
+        };
+        self.texts.insert(key, number);
+        Ok(number)
     }
 
     fn repeat(&mut self, i: &Instruction<'a>, at: usize, mut state: Value, depth: u32) -> Result<Value, Wrong> {

@@ -9,12 +9,14 @@ mod expand;
 mod module;
 mod opcodes;
 mod opinion;
+mod redundant;
 mod replica_groups;
 mod shape;
 mod text;
 
 use crate::{ReadError, WorkloadGraph, error::Wrong};
-pub use opinion::Finding;
+pub use opinion::{Finding, Sufficient};
+pub use redundant::Redundancy;
 
 use expand::Expansion;
 use module::Module;

@@ -45,11 +45,23 @@ pub struct Computation<'a> {
     pub parameters: Vec<Option<usize>>,
 }
 
+/// The part of an operation that an instruction is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Half {
+    Whole,
+    /// The first half of an asynchronous operation, `OPCODE-start`.
+    Start,
+    /// A later half, `OPCODE-update` or `OPCODE-done`, which takes no time of its own.
+    Rest,
+}
+
 pub struct Instruction<'a> {
     pub line: u32,
     pub name: &'a str,
-    pub shape: Shape,
+    shape: Shape,
+    /// Without the ending of a half.
     pub opcode: &'a str,
+    pub half: Half,
     /// Instructions of the same computation.
     pub operands: Vec<usize>,
     /// The number of a parameter.
@@ -61,6 +73,37 @@ impl<'a> Instruction<'a> {
     pub fn attribute(&self, key: &str) -> Option<&'a str> {
         value(self.attributes, key)
     }
+
+    /// The text between the braces of a `frontend_attributes` entry, without quotes.
+    pub fn frontend_attribute(&self, key: &str) -> Option<&'a str> {
+        let (inside, _) = bracketed(self.attribute("frontend_attributes")?)?;
+        value(inside, key).map(|text| text.trim_matches('"'))
+    }
+
+    /// The shape of the result. The first half of a copy states the result first, that of any other operation a tuple
+    /// of its operands, the result, and a context.
+    pub fn shape(&self) -> &Shape {
+        match (&self.shape, self.half) {
+            (Shape::Tuple(elements), Half::Start) => {
+                let place = usize::from(self.opcode != "copy");
+                elements.get(place).unwrap_or(&self.shape)
+            }
+            (shape, _) => shape,
+        }
+    }
+
+    /// Returns whether it moves data to or from the host.
+    pub fn is_host_transfer(&self) -> bool {
+        self.attribute("is_host_transfer") == Some("true")
+    }
+}
+
+/// Splits the name of an operation into that of the whole operation and the half that it is. `async` stands for the
+/// operation of a computation, and keeps its name.
+fn half(opcode: &str) -> (&str, Half) {
+    let endings = [("-start", Half::Start), ("-update", Half::Rest), ("-done", Half::Rest)];
+    let found = endings.into_iter().find_map(|(ending, half)| Some((opcode.strip_suffix(ending)?, half)));
+    found.unwrap_or((opcode, Half::Whole))
 }
 
 impl<'a> Module<'a> {
@@ -196,7 +239,9 @@ impl<'a> Reader<'a> {
         if is_root {
             open.root = Some(at);
         }
-        open.computation.instructions.push(Instruction { line, name, shape, opcode, operands, parameter, attributes });
+        let (opcode, half) = half(opcode);
+        let read = Instruction { line, name, shape, opcode, half, operands, parameter, attributes };
+        open.computation.instructions.push(read);
         Ok(())
     }
 

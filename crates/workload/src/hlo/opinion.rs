@@ -1,4 +1,5 @@
-//! Collectives of which a rank uses only its own part, with the cheaper collective that moves no more than that part.
+//! Collectives in place of which a cheaper one or none suffices: of which a rank uses only its own part, or whose
+//! result it has already (`redundant.rs`).
 //!
 //! * An all-reduce of B bytes of which each of n ranks reads at most B / n is a reduce-scatter.
 //! * An all-gather of B bytes of which each of n ranks reads at most B / n is an all-to-all with blocks of B / n^2.
@@ -10,22 +11,31 @@ use unisono_collective::Kind;
 
 use super::{
     compute::sliced,
-    module::{Computation, Instruction, Module},
+    module::{Computation, Half, Instruction, Module},
+    redundant::Redundancy,
 };
-use crate::Collected;
+use crate::{Collected, Work};
 
 /// Values are followed through at most so many renamings, and offsets through so many instructions.
 const MOST_DEPTH: usize = 64;
 /// Instructions that are looked at for one collective; of more uses, nothing is said.
 const MOST_STEPS: usize = 1 << 16;
 
-/// A finding of the reader about a collective: how often it is executed, and the one that suffices.
+/// A finding of the reader about a communication: how often it is executed, and what suffices in its place.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Finding {
     pub name: String,
     pub count: u64,
-    pub found: Collected,
-    pub suffices: Collected,
+    pub found: Work,
+    pub suffices: Sufficient,
+}
+
+/// What suffices in place of a communication.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Sufficient {
+    /// Each rank uses one part of the result, and a collective that moves no more makes it.
+    Part(Collected),
+    Nothing(Redundancy),
 }
 
 /// The instructions that use each instruction of a computation.
@@ -84,10 +94,9 @@ impl Uses<'_> {
             let i = &within.instructions[user];
             self.left = self.left.checked_sub(1 + i.operands.len())?;
             let bytes = match i.opcode {
-                "bitcast" | "get-tuple-element" | "all-gather-done" | "all-reduce-done" => {
-                    self.read(user, depth + 1)?
-                }
-                "dynamic-slice" if i.operands[0] == n && self.follows_device(i) => i.shape.bytes(),
+                _ if i.half == Half::Rest => self.read(user, depth + 1)?,
+                "bitcast" | "get-tuple-element" => self.read(user, depth + 1)?,
+                "dynamic-slice" if i.operands[0] == n && self.follows_device(i) => i.shape().bytes(),
                 "fusion" => self.read_by_fusion(i, n)?,
                 _ => return None,
             };
@@ -116,7 +125,7 @@ impl Uses<'_> {
                 return true;
             }
             // Offsets are scalars.
-            if steps < MOST_DEPTH && operand.shape.dims().is_empty() {
+            if steps < MOST_DEPTH && operand.shape().dims().is_empty() {
                 open.extend(&operand.operands);
             }
         }
@@ -124,6 +133,6 @@ impl Uses<'_> {
     }
 }
 
-fn names_device(i: &Instruction) -> bool {
+pub fn names_device(i: &Instruction) -> bool {
     matches!(i.opcode, "partition-id" | "replica-id")
 }

@@ -82,6 +82,15 @@ pub fn read(bytes: &[u8], strict: bool) -> Result<RankTrace, Wrong> {
         let wrong = |message| Wrong { place: Place::Node { rank: read.rank, node: number }, message };
         let (begin, end) = event.times().map_err(wrong)?;
         let communicates = match met_name(event) {
+            None if is_of_nccl(&event.name) => {
+                // The kernel communicates, and nothing says which collective it is.
+                let name = format!("{} without metadata", excerpt(event.name.split('(').next().unwrap_or_default()));
+                if strict {
+                    return Err(wrong(format!("'{name}' is not known; without --strict it is counted and left out")));
+                }
+                read.unknown.push(name);
+                continue;
+            }
             None => None,
             Some((name @ ("send" | "recv"), arguments)) => Some(message(name == "send", arguments).map_err(wrong)?),
             Some((name, arguments)) => match kind(name) {
@@ -105,6 +114,12 @@ pub fn read(bytes: &[u8], strict: bool) -> Result<RankTrace, Wrong> {
     kernels.sort_by(|a, b| a.begin.total_cmp(&b.begin).then(a.event.cmp(&b.event)));
     read.nodes = nodes(kernels);
     Ok(read)
+}
+
+/// Returns whether a kernel is one of NCCL or of RCCL.
+fn is_of_nccl(name: &str) -> bool {
+    let begins = |prefix: &str| name.get(..prefix.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(prefix));
+    begins("nccl") || begins("rccl")
 }
 
 fn met_name<'a>(event: &'a Event) -> Option<(&'a str, &'a Arguments)> {

@@ -38,7 +38,8 @@ pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadErr
             return Err(Wrong { place: Place::Rank(rank), message }.of(origin));
         }
     }
-    let program = Program { groups: Distinct::new(), named: BTreeMap::new(), ranks: world(&traces)? };
+    let program =
+        Program { groups: Distinct::new(), named: BTreeMap::new(), numbers: BTreeMap::new(), ranks: world(&traces)? };
     program.graph(&traces)
 }
 
@@ -73,6 +74,8 @@ struct Program<'a> {
     groups: Distinct<Groups>,
     /// The ranks of each named group, and the rank that listed them first.
     named: BTreeMap<&'a str, (&'a [u32], u32)>,
+    /// The set of each named group that a rank was found in.
+    numbers: BTreeMap<(&'a str, u32), u32>,
     ranks: u32,
 }
 
@@ -140,6 +143,13 @@ impl<'a> Program<'a> {
     fn collective(&mut self, met: &'a Met, rank: u32, stands_for_all: bool) -> Result<Work, String> {
         let name = excerpt(&met.group);
         let known = self.named.get(&*met.group).copied();
+        let Met { kind, bytes, element_bytes, .. } = *met;
+        let of = |groups| Work::Collective(Collected { kind, bytes, element_bytes, root: 0, groups });
+        // The list of a rank is the same at every node, or it is compared.
+        let is_same = known.is_some_and(|(others, _)| met.ranks.as_ref().is_none_or(|ranks| ranks[..] == *others));
+        if let Some(&groups) = self.numbers.get(&(&*met.group, rank)).filter(|_| is_same) {
+            return Ok(of(groups));
+        }
         let list = match (&met.ranks, known) {
             (Some(ranks), Some((others, first))) if ranks[..] != *others => {
                 return Err(format!(
@@ -175,8 +185,8 @@ impl<'a> Program<'a> {
         if (groups as usize + 1).saturating_mul(self.ranks as usize) > MOST_PLACES {
             return Err(format!("the traces have more than {groups} different groups among {} ranks", self.ranks));
         }
-        let Met { kind, bytes, element_bytes, .. } = *met;
-        Ok(Work::Collective(Collected { kind, bytes, element_bytes, root: 0, groups }))
+        self.numbers.insert((&met.group, rank), groups);
+        Ok(of(groups))
     }
 }
 

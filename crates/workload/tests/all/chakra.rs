@@ -210,6 +210,15 @@ fn mistakes_are_named_with_rank_and_node() {
     assert!(with(1, unknown).contains("rank 1, node 6: node type 9 is not known; without --strict it is counted"));
     let mut files = ranks(1, |_| file(&[node(6, 9, &[])]));
     assert_eq!(read(&files, false).unwrap().unknown["node type 9"], 1);
+    let mut bare = ranks(1, |_| file(&[node(6, COLLECTIVE, &[])]));
+    assert!(refused(&bare).contains("node 6: collective without comm_type is not known"));
+    assert_eq!(read(&bare, false).unwrap().unknown["collective without comm_type"], 1);
+    // A head that states a schema in place of a version.
+    let schema = Raw::default().bytes(1, b"schema").bytes(29, b"1.0.2-chakra.0.0.4");
+    let head = Raw::default().bytes(2, &schema.0);
+    bare[0].1 = Raw::default().varint(head.0.len() as u64).0;
+    bare[0].1.extend(&head.0);
+    assert_eq!(read(&bare, true).unwrap().ranks, 1);
     files[0].0 = "trace.et".to_owned();
     assert_eq!(refused(&files), "trace.et: the name of a trace is NAME.RANK.et, and this one has no rank");
     let mut packed = GzEncoder::new(Vec::new(), Compression::fast());

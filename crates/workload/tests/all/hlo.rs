@@ -1,7 +1,10 @@
 //! Modules: values, loops, costs, and the text of a transformer's training step.
 
 use unisono_collective::Kind;
-use unisono_workload::{Compute, ReadError, Work, WorkNode, WorkloadGraph, hlo};
+use unisono_workload::{
+    Compute, ReadError, Work, WorkNode, WorkloadGraph,
+    hlo::{self, Finding, Sufficient},
+};
 
 const TRANSFORMER: &str = include_str!("../../../../examples/programs/transformer.hlo");
 
@@ -77,8 +80,18 @@ fn slopes_that_are_summed_and_sliced_are_a_reduce_scatter() {
     let graph = read(TRANSFORMER);
     let [finding] = &graph.findings[..] else { panic!("{:?}", graph.findings) };
     assert_eq!((&*finding.name, finding.count), ("all-reduce.31", 1));
-    assert_eq!((finding.found.kind, finding.suffices.kind), (Kind::Allreduce, Kind::ReduceScatter));
-    assert_eq!(finding.suffices.bytes * 32, finding.found.bytes);
+    let Work::Collective(found) = finding.found else { panic!("{finding:?}") };
+    let (kind, bytes) = part(finding);
+    assert_eq!((found.kind, kind), (Kind::Allreduce, Kind::ReduceScatter));
+    assert_eq!(bytes * 32, found.bytes);
+}
+
+/// The collective of a part that suffices.
+fn part(finding: &Finding) -> (Kind, u64) {
+    match finding.suffices {
+        Sufficient::Part(part) => (part.kind, part.bytes),
+        Sufficient::Nothing(_) => panic!("{finding:?}"),
+    }
 }
 
 #[test]
@@ -87,7 +100,7 @@ fn parts_that_a_device_takes_decide_what_suffices() {
         let gathered = "  %g = f32[512]{0} all-gather(%x), channel_id=1, replica_groups=[1,8]<=[8], \
                         use_global_device_ids=true, dimensions={0}\n  %p = u32[] partition-id()\n  %o = s32[] convert(%p)\n";
         let graph = read(&module("", &format!("{gathered}{lines}")));
-        graph.findings.iter().map(|finding| (finding.suffices.kind, finding.suffices.bytes)).collect::<Vec<_>>()
+        graph.findings.iter().map(part).collect::<Vec<_>>()
     };
     let slice = |name: &str, elements: u32, offset: &str| {
         format!("  {name} = f32[{elements}]{{0}} dynamic-slice(%g, {offset}), dynamic_slice_sizes={{{elements}}}\n")
@@ -137,6 +150,79 @@ fn halves_of_asynchronous_pairs_are_one_communication() {
     let scattered = nodes(&module(&computation, wrapped));
     assert_eq!(collective(&scattered[0]), (Kind::ReduceScatter, 32));
     assert_eq!(scattered[1].after, [0]);
+}
+
+/// The name, the kind and the bytes of each collective; of other nodes the operations and bytes.
+fn shown(nodes: &[WorkNode]) -> Vec<String> {
+    let one = |node: &WorkNode| match node.work {
+        Work::Collective(c) => format!("{}: {} of {}", node.name, c.kind, c.bytes),
+        Work::Permute { bytes, .. } => format!("{}: permute of {bytes}", node.name),
+        Work::Compute(Compute::Counted { operations, bytes }) => format!("{}: {operations}, {bytes}", node.name),
+        ref other => panic!("{other:?}"),
+    };
+    nodes.iter().map(one).collect()
+}
+
+/// The printer of XLA names the halves of any asynchronous operation after the operation itself.
+#[test]
+fn halves_named_after_their_operation_take_no_time_of_their_own() {
+    let groups = "channel_id=1, replica_groups=[1,8]<=[8], use_global_device_ids=true";
+    let scattered = format!(
+        "  %s = ((f32[64]{{0}}), f32[8]{{0}}) reduce-scatter-start(%x), async_execution_thread=\"p\", {groups}, \
+         dimensions={{0}}, to_apply=%sum\n  %n = f32[64]{{0}} negate(%x)\n  \
+         %u = ((f32[64]{{0}}), f32[8]{{0}}) reduce-scatter-update(%s)\n  %d = f32[8]{{0}} reduce-scatter-done(%u)\n  \
+         %a = ((f32[64]{{0}}), f32[64]{{0}}) all-to-all-start(%n), {groups}, dimensions={{0}}\n  \
+         %b = f32[64]{{0}} all-to-all-done(%a)\n  ROOT %c = f32[64]{{0}} add(%b, %x)\n"
+    );
+    let found = nodes(&module(SUM, &scattered));
+    assert_eq!(shown(&found), ["s: reduce-scatter of 32", "n: 0, 512", "a: alltoall of 32", "c: 0, 768"]);
+    assert_eq!(found.iter().map(|node| node.after.clone()).collect::<Vec<_>>(), [vec![], vec![], vec![1], vec![2]]);
+    // A copy states its result first, a fusion its operands; both read and write 256 bytes.
+    let local = "  %s = (f32[64]{0}, f32[64]{0:S(5)}, u32[]) copy-start(%x)\n  %d = f32[64]{0} copy-done(%s)\n  \
+                 %f = ((f32[64]{0}), f32[64]{0}, s32[]) fusion-start(%d), kind=kLoop, calls=%fused\n  \
+                 ROOT %e = f32[64]{0} fusion-done(%f)\n";
+    let fused =
+        "%fused (p: f32[64]) -> f32[64] {\n  %p = f32[64]{0} parameter(0)\n  ROOT %n = f32[64]{0} negate(%p)\n}";
+    assert_eq!(shown(&nodes(&module(fused, local))), ["s: 0, 512", "f: 0, 512"]);
+}
+
+/// A permutation that the compiler took apart: the end of the receive waits for the send with the same pairs.
+#[test]
+fn sends_and_receives_are_permutations() {
+    let pairs = "frontend_attributes={_xla_send_recv_pipeline=\"0\",_xla_send_recv_source_target_pairs={{0,1},{1,2}}}";
+    let lines = format!(
+        "  %t = token[] after-all()\n  %r = (f32[64]{{0}}, u32[], token[]) recv(%t), channel_id=2, {pairs}\n  \
+         %s = (f32[64]{{0}}, u32[], token[]) send(%x, %t), channel_id=1, {pairs}\n  %n = f32[64]{{0}} negate(%x)\n  \
+         %e = (f32[64]{{0}}, token[]) recv-done(%r), channel_id=2\n  %o = token[] send-done(%s), channel_id=1\n  \
+         %g = f32[64]{{0}} get-tuple-element(%e), index=0\n  ROOT %c = f32[64]{{0}} add(%g, %n)\n"
+    );
+    let graph = read(&module("", &lines));
+    assert_eq!(graph.receivers, [[vec![1, 2, 2, 3, 4, 5, 6, 7]]]);
+    let found = &graph.classes[0].nodes;
+    assert_eq!(shown(found), ["s: permute of 256", "n: 0, 512", "c: 0, 768"]);
+    assert_eq!(found[2].after, [1, 0]);
+    // Data of the host is not known.
+    let host = "  %t = token[] after-all()\n  %r = (f32[64]{0}, u32[], token[]) recv(%t), channel_id=2, \
+                is_host_transfer=true\n  %e = (f32[64]{0}, token[]) recv-done(%r), channel_id=2\n  \
+                ROOT %g = f32[64]{0} get-tuple-element(%e), index=0\n";
+    assert!(refused(&module("", host)).contains("line 8: the time of 'recv' is not known"));
+}
+
+#[test]
+fn collectives_with_operands_that_are_no_data() {
+    let lists = "replica_groups={{0,1,2,3,4,5,6,7}}, channel_id=1, use_global_device_ids=true";
+    let ragged = format!(
+        "  %o = s32[8]{{0}} iota(), iota_dimension=0\n  \
+         ROOT %r = f32[64]{{0}} ragged-all-to-all(%x, %x, %o, %o, %o, /*index=5*/%o), {lists}\n"
+    );
+    assert!(refused(&module("", &ragged)).contains("the time of 'ragged-all-to-all of unknown lengths"));
+    let graph = hlo::read(&module("", &ragged), "m.hlo", false).unwrap();
+    assert_eq!(shown(&graph.classes[0].nodes), ["o: 0, 32", "r: alltoall of 32"]);
+    let rooted = format!(
+        "  %o = s32[1]{{0}} iota(), iota_dimension=0\n  %b = f32[64]{{0}} collective-broadcast(%x, %o), {lists}, \
+         has_dynamic_root=true\n  ROOT %r = f32[64]{{0}} collective-reduce(%b), {lists}, to_apply=%sum\n"
+    );
+    assert_eq!(shown(&nodes(&module(SUM, &rooted)))[1..], ["b: broadcast of 256", "r: reduce of 256"]);
 }
 
 #[test]
@@ -191,6 +277,15 @@ fn costs_follow_from_shapes() {
     let entry = "  %l = f32[1000]{0} broadcast(%x), dimensions={}\n  %q = s32[] partition-id()\n  \
                  ROOT %f = f32[8]{0} fusion(%l, %q), kind=kLoop, calls=%fused\n";
     assert_eq!(counted(fused, entry), (0.0, 32.0 + 4.0 + 32.0));
+    // Rows of 5 in parts of unknown lengths by 2 matrices; and 2 sums over parts of 7 rows.
+    let parts = "  %a = f32[5,7]{1,0} reshape(%x)\n  %b = f32[2,7,11]{2,1,0} reshape(%x)\n  %l = s32[2]{0} reshape(%x)\n  \
+                 ROOT %d = f32[5,11]{1,0} ragged-dot(%a, %b, %l), lhs_contracting_dims={1}, rhs_contracting_dims={1}, \
+                 lhs_ragged_dims={0}, rhs_group_dims={0}\n";
+    assert_eq!(counted("", parts).0, 2.0 * (5 * 7 * 11) as f64);
+    let sums = "  %a = f32[5,7]{1,0} reshape(%x)\n  %b = f32[7,11]{1,0} reshape(%x)\n  %l = s32[2]{0} reshape(%x)\n  \
+                ROOT %d = f32[2,5,11]{2,1,0} ragged-dot(%a, %b, %l), lhs_contracting_dims={1}, \
+                rhs_contracting_dims={0}, lhs_ragged_dims={1}\n";
+    assert_eq!(counted("", sums).0, 2.0 * (5 * 7 * 11) as f64);
     let call = r#"  ROOT %g = (f32[5,11]{1,0}, s8[100]{0}) custom-call(%a, %b), custom_call_target="__cublas$gemm", backend_config={"gemm_backend_config":{"dot_dimension_numbers":{"lhs_contracting_dimensions":["1"],"rhs_contracting_dimensions":["0"]}}}"#;
     let matrices = "  %a = f32[5,7]{1,0} reshape(%x)\n  %b = f32[7,11]{1,0} reshape(%x)\n";
     assert_eq!(counted("", &format!("{matrices}{call}\n")).0, 2.0 * (5 * 7 * 11) as f64);

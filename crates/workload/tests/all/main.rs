@@ -4,3 +4,4 @@ mod chakra;
 mod hlo;
 mod hlo_groups;
 mod kineto;
+mod redundant;

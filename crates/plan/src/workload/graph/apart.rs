@@ -1,36 +1,43 @@
-//! Groups that meet neither on links nor in switches: each makes the collective by a plan of its own, where switches
+//! Groups that make a collective by schedules that state no exchanges in closed form: forests, and switches that
 //! compute.
 //!
-//! Schedules of several groups at once are timed by their exchanges in closed form, which forests and schedules in
-//! switches do not state. If no message of one group may travel over a link that a message of another group may travel
-//! over, and no switch reduces for two groups, then each group takes the time of its own plan, and all together that of
-//! the slowest.
+//! The candidates of the first group are timed alone. All groups together take at least as long, so there is nothing to
+//! gain where none is faster than the best algorithm in closed form of all groups.
+//!
+//! * A schedule of ranks alone is that of the first group for every group: its messages go between the ranks of the
+//!   same places. If messages of two groups may meet on a link, the time of one group grows by the time for which the
+//!   busiest link is busy with all groups and not with one. If not, each group takes the time of its own messages.
+//! * A schedule in switches is planned for each group, because a rank has other switches. No switch may reduce for two
+//!   groups, and no link may carry messages of two.
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashSet;
-use unisono_algorithms::Params;
+use rustc_hash::{FxHashMap, FxHashSet};
+use unisono_algorithms::{Params, Profile};
 use unisono_base::interrupt::check;
+use unisono_cost::{Time, network::GroupLoad};
 use unisono_lower::Placement;
 use unisono_workload::Groups;
 
-use super::{Chosen, Prices, prices::MOST_PLANNED};
-use crate::{PlanError, Problem, TimeSource, Timed, plan_best};
+use super::{super::shared::SharedNetwork, Chosen, Prices, prices::MOST_PLANNED};
+use crate::{Plan, PlanError, Problem, Timed, plan_best};
 
-/// Plans of all groups take their time, so they are made only where the first gains 5 %.
+/// A candidate that is found needs a plan of its own, so it is taken only where it gains 5 %.
 const WORTH: f64 = 1.05;
+
+/// Groups whose times differ by no more than this share lie alike.
+const ALIKE: f64 = 0.01;
 
 /// The plans of all groups.
 pub(super) struct Apart {
     pub chosen: Vec<Chosen>,
-    /// The best candidate of the slowest group.
+    /// The best candidate, with the time of the slowest group.
     pub slowest: Timed,
 }
 
 impl Prices<'_> {
-    /// Plans every group alone; `None` if groups meet, a plan gains nothing over `most_seconds` or cannot be made,
-    /// there are too many ranks, or no switch computes: forests of every group take seconds to plan. `problem` is the
-    /// collective of a group.
+    /// The groups by schedules without a closed form; `None` if these gain nothing over `most_seconds`, groups that
+    /// reduce in switches meet, or there are too many ranks. `problem` is the collective of a group.
     pub(super) fn apart(
         &self,
         groups: &Arc<Groups>,
@@ -38,39 +45,120 @@ impl Prices<'_> {
         problem: impl Fn(&[u32]) -> Result<Problem, PlanError>,
     ) -> Option<Apart> {
         let ranks: usize = groups.iter().map(<[u32]>::len).sum();
-        let shared = self.shared().filter(|shared| shared.switches_compute() && ranks <= MOST_PLANNED as usize)?;
-        let (mut links, mut switches) = (FxHashSet::default(), FxHashSet::default());
-        let (mut chosen, mut slowest) = (Vec::new(), None::<Timed>);
-        for group in groups.iter() {
-            check();
-            let problem = problem(group).ok()?;
-            let planned = match &slowest {
-                None => plan_best(problem, None, &Params::new()),
-                // Groups that lie alike have the same best algorithm.
-                Some(other) => plan_best(problem, Some(other.algorithm.name()), &other.params),
-            };
-            let planned = planned.ok()?;
-            let best = planned.best().clone();
-            // Algorithms that state their exchanges were timed among all groups.
-            if best.source == TimeSource::Exchanges || best.time.seconds * WORTH > most_seconds {
-                return None;
-            }
-            let places = planned.built().ok()?.placement.as_ref().and_then(Placement::nodes)?;
-            // A switch may be several nodes of a schedule.
-            let reducing: FxHashSet<u32> = places.get(group.len()..).unwrap_or_default().iter().copied().collect();
-            let used = shared.used_links(planned.schedule().ok()?, places);
-            if !links.is_disjoint(&used) || !switches.is_disjoint(&reducing) {
-                return None;
-            }
-            links.extend(used);
-            switches.extend(reducing);
-            let own = Groups::new(groups.ranks(), [group.to_vec()]).expect("one of the groups");
-            chosen.push(Chosen::planned(planned, Arc::new(own)));
-            slowest = match slowest {
-                Some(other) if other.time.seconds >= best.time.seconds => Some(other),
-                _ => Some(best),
-            };
+        let shared = self.shared().filter(|_| ranks <= MOST_PLANNED as usize)?;
+        let first = problem(groups.group(0)).ok()?;
+        let best = best_of_one(&first, most_seconds / WORTH)?;
+        let planned = plan_best(first, Some(best.algorithm.name()), &best.params).ok()?;
+        let is_of_ranks = planned.schedule().ok()?.check_ranks_only().is_ok();
+        if is_of_ranks {
+            alike(shared, planned, groups, most_seconds / WORTH)
+        } else {
+            in_switches(shared, planned, groups, most_seconds / WORTH, problem)
         }
-        Some(Apart { chosen, slowest: slowest? })
     }
+}
+
+/// The fastest candidate of a group alone without exchanges in closed form that takes at most so many seconds.
+fn best_of_one(problem: &Problem, most_seconds: f64) -> Option<Timed> {
+    let (target, collective) = (&problem.target, problem.collective);
+    let mut best: Option<Timed> = None;
+    for (algorithm, params) in target.candidates(collective, &Params::new()) {
+        check();
+        let is_closed = matches!(
+            algorithm.profile(&target.case(collective), &params),
+            Some(Profile::Exchanges(_) | Profile::Rounds(_))
+        );
+        if is_closed || !target.simulates(algorithm) || target.is_slow(collective, algorithm, &params) {
+            continue;
+        }
+        let most = best.as_ref().map_or(most_seconds, |best| best.time.seconds);
+        let timed = target.time_within(collective, algorithm, params, Time::from_ns(most * 1e9));
+        if let Ok(Some(found)) = timed
+            && found.time.seconds <= most
+        {
+            best = Some(found);
+        }
+    }
+    best
+}
+
+/// Every group by the schedule of the first one.
+fn alike(shared: &SharedNetwork, planned: Plan, groups: &Arc<Groups>, most_seconds: f64) -> Option<Apart> {
+    let mut slowest = planned.best().clone();
+    let schedule = planned.schedule().ok()?;
+    let places = |group: &[u32]| -> Vec<u32> { group.iter().map(|&rank| shared.places()[rank as usize]).collect() };
+    let (mut links, mut meet) = (FxHashSet::default(), false);
+    for group in groups.iter() {
+        check();
+        let used = shared.used_links(schedule, &places(group));
+        meet |= !links.is_disjoint(&used);
+        links.extend(used);
+    }
+    if meet {
+        let case = planned.problem.target.case(planned.problem.collective);
+        let exchanges = SharedNetwork::exchanges(slowest.algorithm, &case, &slowest.params).ok()?;
+        slowest.time.seconds += shared_seconds(&shared.group_loads(&exchanges, groups));
+    } else {
+        let alone = slowest.time.seconds;
+        for group in groups.iter().skip(1) {
+            let seconds = shared.schedule_seconds(schedule, &places(group))?;
+            if (seconds / alone - 1.0).abs() > ALIKE {
+                return None;
+            }
+            slowest.time.seconds = slowest.time.seconds.max(seconds);
+        }
+    }
+    let is_worth = slowest.time.seconds <= most_seconds;
+    is_worth.then(|| Apart { chosen: vec![Chosen::planned(planned, Arc::clone(groups))], slowest })
+}
+
+/// The seconds by which the busiest link of all groups together is busy for longer than that of one group.
+fn shared_seconds(loads: &[GroupLoad]) -> f64 {
+    let mut all = FxHashMap::<u32, f64>::default();
+    let mut own: f64 = 0.0;
+    for &(link, ns) in loads.iter().flat_map(|load| &load.links) {
+        *all.entry(link).or_default() += ns;
+        own = own.max(ns);
+    }
+    (all.into_values().fold(0.0, f64::max) - own) * 1e-9
+}
+
+/// A plan of each group, where these meet neither on links nor in switches.
+fn in_switches(
+    shared: &SharedNetwork,
+    first: Plan,
+    groups: &Arc<Groups>,
+    most_seconds: f64,
+    problem: impl Fn(&[u32]) -> Result<Problem, PlanError>,
+) -> Option<Apart> {
+    let (mut links, mut switches) = (FxHashSet::default(), FxHashSet::default());
+    let (mut chosen, mut slowest) = (Vec::new(), first.best().clone());
+    let mut first = Some(first);
+    for group in groups.iter() {
+        check();
+        let planned = match first.take() {
+            Some(planned) => planned,
+            // Groups that lie alike have the same best algorithm.
+            None => plan_best(problem(group).ok()?, Some(slowest.algorithm.name()), &slowest.params).ok()?,
+        };
+        let best = planned.best().clone();
+        if best.time.seconds > most_seconds {
+            return None;
+        }
+        let places = planned.built().ok()?.placement.as_ref().and_then(Placement::nodes)?;
+        // A switch may be several nodes of a schedule.
+        let reducing: FxHashSet<u32> = places.get(group.len()..).unwrap_or_default().iter().copied().collect();
+        let used = shared.used_links(planned.schedule().ok()?, places);
+        if !links.is_disjoint(&used) || !switches.is_disjoint(&reducing) {
+            return None;
+        }
+        links.extend(used);
+        switches.extend(reducing);
+        let own = Groups::new(groups.ranks(), [group.to_vec()]).expect("one of the groups");
+        chosen.push(Chosen::planned(planned, Arc::new(own)));
+        if best.time.seconds > slowest.time.seconds {
+            slowest = best;
+        }
+    }
+    Some(Apart { chosen, slowest })
 }

@@ -258,13 +258,13 @@ impl<'a> Prices<'a> {
         self.numbered(key).map(Some)
     }
 
-    /// A collective of the program's groups, whether a node makes it or not.
+    /// A communication of the program's groups, whether a node makes it or not; `None` of compute.
     ///
     /// # Errors
     /// No algorithm makes it on the machine.
-    pub fn of(&mut self, collected: Collected) -> Result<Communication, PlanError> {
-        let row = self.numbered(Key::Collective(collected))?;
-        Ok(self.rows[row].clone())
+    pub fn of(&mut self, work: Work) -> Result<Option<Communication>, PlanError> {
+        let row = self.row(0, &WorkNode::new("", work, Vec::new()))?;
+        Ok(row.map(|row| self.rows[row].clone()))
     }
 
     fn numbered(&mut self, key: Key) -> Result<usize, PlanError> {

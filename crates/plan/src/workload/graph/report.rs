@@ -13,15 +13,12 @@ use super::{
     },
     Clock, Interval, Level, PricedCommunication, Prices,
     flows::flow,
+    opinion::{OpinionRow, second_opinion},
     prices::PricedMessages,
     reported::reported,
     simulate::simulate,
 };
 use crate::{BoundReport, PlanError, RunError};
-
-/// Of programs whose queues take what is ready: the simulators of messages have hosts that post a message and go on.
-const COMPUTES_MEANWHILE: &str = "without overlap, packet by packet: a rank begins nothing while it posts a message, and computes what \
-                                  is ready while the message leaves; by the model it waits until the message has left";
 
 /// One distinct collective.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -36,7 +33,7 @@ pub struct CollectiveRow {
     pub count: u64,
     pub algorithm: String,
     pub params: BTreeMap<String, String>,
-    /// The mean time of one.
+    /// The mean time of one. A send takes until its message has left, a receive until it has arrived.
     pub seconds: f64,
     /// The time of the slowest one.
     pub slowest_seconds: f64,
@@ -49,22 +46,6 @@ pub struct CollectiveRow {
     pub bound: Option<f64>,
     pub lower_bound: Option<BoundReport>,
     pub ratio: Option<f64>,
-}
-
-/// A collective of which ranks use only their own part, and the cheaper one that suffices.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct OpinionRow {
-    pub name: String,
-    pub kind: &'static str,
-    pub suffices: &'static str,
-    pub group: u32,
-    pub count: u64,
-    pub bytes: u64,
-    pub suffices_bytes: u64,
-    pub seconds: f64,
-    pub suffices_seconds: f64,
-    /// Of all times that it is made.
-    pub saved_seconds: f64,
 }
 
 /// One step of a program, seen from a rank that ends last.
@@ -177,9 +158,11 @@ impl Step<'_> {
             Level::Flow => flow(&prices, &rows, overlap, seconds)?,
             Level::Packet => simulate(&prices, &rows, overlap, seconds)?,
         };
-        let lengths = (0..graph.classes[class].nodes.len()).map(|node| match rows[class][node] {
-            Some(_) if level != Level::Model => times[node].end - times[node].begin,
-            _ => seconds(class, node),
+        // A send is over before its message arrives, and a receive waits for it, so the price of the message is
+        // neither.
+        let lengths = graph.classes[class].nodes.iter().enumerate().map(|(number, node)| match rows[class][number] {
+            Some(_) if level != Level::Model || node.work.is_message() => times[number].end - times[number].begin,
+            _ => seconds(class, number),
         });
         let lengths: Vec<f64> = lengths.collect();
         let priced = prices.rows().to_vec();
@@ -188,10 +171,6 @@ impl Step<'_> {
         let iteration = seen.iteration(end);
         let collectives = seen.collectives(iteration.seconds);
         let second_opinion = second_opinion(graph, &mut prices)?;
-        let mut notes = graph.notes.clone();
-        if level == Level::Packet && !overlap && graph.queues == Queues::AsReady {
-            notes.push(COMPUTES_MEANWHILE.to_owned());
-        }
         Ok(GraphReport {
             workload: graph.name.clone(),
             machine: prices.machine_name().to_owned(),
@@ -209,36 +188,11 @@ impl Step<'_> {
             second_opinion,
             iteration,
             unknown: graph.unknown.clone(),
-            notes,
+            notes: graph.notes.clone(),
             packets,
             events,
         })
     }
-}
-
-/// The findings of the reader that save time, those that save most first.
-fn second_opinion(graph: &WorkloadGraph, prices: &mut Prices) -> Result<Vec<OpinionRow>, PlanError> {
-    let mut rows = Vec::new();
-    for finding in &graph.findings {
-        let (found, suffices) = (prices.of(finding.found)?, prices.of(finding.suffices)?);
-        let saved = (found.seconds - suffices.seconds) * finding.count as f64;
-        if saved > 0.0 {
-            rows.push(OpinionRow {
-                name: finding.name.clone(),
-                kind: found.kind,
-                suffices: suffices.kind,
-                group: found.ranks,
-                count: finding.count,
-                bytes: found.bytes,
-                suffices_bytes: suffices.bytes,
-                seconds: found.seconds,
-                suffices_seconds: suffices.seconds,
-                saved_seconds: saved,
-            });
-        }
-    }
-    rows.sort_by(|a, b| b.saved_seconds.total_cmp(&a.saved_seconds));
-    Ok(rows)
 }
 
 /// The nodes of one class in time.
@@ -324,33 +278,42 @@ impl Seen<'_> {
     }
 
     fn collectives(&self, step_seconds: f64) -> Vec<CollectiveRow> {
-        let mut of_rows: Vec<Vec<usize>> = vec![Vec::new(); self.priced.len()];
+        // A message has two rows: its times at its sender, and those at its receiver.
+        let mut of_rows: Vec<[Vec<usize>; 2]> = vec![Default::default(); self.priced.len()];
+        let nodes = &self.graph.classes[self.class].nodes;
         for (node, row) in self.rows.iter().enumerate() {
             if let Some(row) = row {
-                of_rows[*row].push(node);
+                of_rows[*row][usize::from(matches!(nodes[node].work, Work::Receive { .. }))].push(node);
             }
         }
         let spans = |nodes: &mut dyn Iterator<Item = usize>| Spans::new(nodes.map(|node| self.times[node]));
         let computed = spans(&mut (0..self.times.len()).filter(|&node| self.rows[node].is_none()));
-        let row = |(nodes, priced): (&Vec<usize>, &PricedCommunication)| {
-            // By the model all lengths of a row are the same, and their sum is rounded.
-            let count = nodes.len() as f64;
-            let lengths = || nodes.iter().map(|&node| self.lengths[node]);
-            let [seconds, slowest_seconds] = if self.is_simulated {
+        let row = |(of, priced): (&Vec<usize>, &PricedCommunication)| {
+            let kind = match nodes[of[0]].work {
+                Work::Send { .. } => "send",
+                Work::Receive { .. } => "receive",
+                _ => priced.kind,
+            };
+            // By the model all lengths of collectives of a row are the same, and their sum is rounded.
+            let count = of.len() as f64;
+            let lengths = || of.iter().map(|&node| self.lengths[node]);
+            let [seconds, slowest_seconds] = if self.is_simulated || nodes[of[0]].work.is_message() {
                 [lengths().sum::<f64>() / count, lengths().fold(0.0, f64::max)]
             } else {
                 [priced.seconds; 2]
             };
-            let covered = spans(&mut nodes.iter().copied());
+            let covered = spans(&mut of.iter().copied());
             // The sum of intervals is rounded too.
             let is_sum = (covered.seconds() - seconds * count).abs() <= ROUNDING * covered.seconds();
             let total_seconds = if is_sum { seconds * count } else { covered.seconds() };
+            // The bound of a message is that of its arrival.
+            let bound = priced.bound.clone().filter(|_| kind != "send");
             CollectiveRow {
-                kind: priced.kind,
+                kind,
                 group: priced.ranks,
                 groups: priced.groups,
                 bytes: priced.bytes,
-                count: nodes.len() as u64,
+                count: of.len() as u64,
                 algorithm: priced.algorithm.clone(),
                 params: priced.params.clone(),
                 seconds,
@@ -358,12 +321,13 @@ impl Seen<'_> {
                 total_seconds,
                 exposed_seconds: (covered.seconds() - covered.shared_with(&computed)).max(0.0),
                 share: if step_seconds > 0.0 { total_seconds / step_seconds } else { 0.0 },
-                bound: priced.bound.as_ref().map(|bound| bound.seconds),
-                lower_bound: priced.bound.clone(),
-                ratio: priced.ratio(seconds),
+                bound: bound.as_ref().map(|bound| bound.seconds),
+                lower_bound: bound,
+                ratio: priced.ratio(seconds).filter(|_| kind != "send"),
             }
         };
-        let made = of_rows.iter().zip(self.priced).filter(|(nodes, _)| !nodes.is_empty());
+        let both = of_rows.iter().zip(self.priced).flat_map(|(of, priced)| of.iter().map(move |of| (of, priced)));
+        let made = both.filter(|(of, _)| !of.is_empty());
         let mut rows: Vec<_> = made.map(row).collect();
         rows.sort_by(|a, b| b.total_seconds.total_cmp(&a.total_seconds));
         rows

@@ -38,6 +38,7 @@ pub(super) fn simulate(
     let hosts = endpoint::Options {
         watch: tasks.watch.clone(),
         leaving: tasks.leaving.clone(),
+        blocking: !overlap,
         ..endpoint::Options::default()
     };
     let machine = prices.machine();

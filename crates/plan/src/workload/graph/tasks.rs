@@ -248,16 +248,18 @@ impl Shared<'_> {
         let mut made: Vec<[TaskId; 2]> = Vec::with_capacity(nodes.len());
         // Queues that take what is ready are the CPUs themselves.
         let one_queue = !self.overlap && self.graph.queues == Queues::AsReady;
-        let computing = if one_queue { COMMUNICATES } else { COMPUTES };
         // The last node of each queue, and the last collective.
         let (mut last, mut collective): ([Option<usize>; 2], Option<usize>) = ([None, None], None);
         for (number, node) in nodes.iter().enumerate() {
             let computes = usize::from(node.work.is_compute());
-            let begin = b.task(match node.work {
-                Work::Compute(_) => Task::calc(rounded(seconds(class, number) * TICKS_PER_SECOND)).on(computing, 0),
-                _ => Task::calc(0).on(COMMUNICATES, 0),
-            });
-            tasks.watch.push(begin);
+            let computed = || Task::calc(rounded(seconds(class, number) * TICKS_PER_SECOND));
+            // In one queue a compute follows a begin of its own, as sends do: so both are taken in the order of their
+            // begins.
+            let has_begin = computes == 0 || one_queue;
+            let begin = b.task(if has_begin { Task::calc(0).on(COMMUNICATES, 0) } else { computed().on(COMPUTES, 0) });
+            if computes == 0 || !one_queue {
+                tasks.watch.push(begin);
+            }
             for before in self.waits(node, last, nodes) {
                 b.requires(begin, made[before][1]);
             }
@@ -287,9 +289,10 @@ impl Shared<'_> {
                 (Work::Receive { from, bytes, tag }, _) => {
                     message(b, Task::receive(from, bytes, self.of_pairs[&tag]), begin)[1]
                 }
+                (Work::Compute(_), _) if one_queue => after(b, computed(), begin),
                 _ => begin,
             };
-            if computes == 0 {
+            if computes == 0 || one_queue {
                 tasks.watch.push(end);
             }
             made.push([started, end]);

@@ -1,4 +1,4 @@
-//! Groups that meet neither on links nor in switches, beside each group alone.
+//! Groups that make a collective by forests or in switches, beside each group alone.
 
 use unisono_collective::Kind;
 use unisono_machine::Machine;
@@ -49,6 +49,25 @@ fn groups_apart_take_as_long_as_one() {
         let [(by, together), (by_one, alone)] = [&all, &one].map(|program| timed(&machine, program, level));
         assert_eq!((by.as_str(), by_one.as_str()), ("in-network", "in-network"));
         assert!((together / alone - 1.0).abs() < 1e-3, "{}: {together} s, one alone {alone} s", level.name());
+    }
+}
+
+/// Every group takes the forest of the first one. Boxes share no links; halves of a box do, and packets agree with
+/// both.
+#[test]
+fn groups_take_the_forest_of_the_first_one() {
+    let machine = Machine::preset("mi250-x2").unwrap();
+    let boxes: Vec<Vec<u32>> = (0..2).map(|n| every(16 * n, 1, 16)).collect();
+    let halves: Vec<Vec<u32>> = (0..4).map(|n| every(8 * n, 1, 8)).collect();
+    for (groups, is_apart) in [(&boxes, true), (&halves, false)] {
+        let (all, one) =
+            (program(32, groups, Kind::Allgather, 1 << 18), program(32, &groups[..1], Kind::Allgather, 1 << 18));
+        let (by, model) = timed(&machine, &all, Level::Model);
+        let packets = timed(&machine, &all, Level::Packet).1;
+        let alone = timed(&machine, &one, Level::Model).1;
+        assert_eq!(by, "forest");
+        assert!((model / packets - 1.0).abs() < 0.15, "{model} s by the model, {packets} s by packets");
+        assert!(!is_apart || (model / alone - 1.0).abs() < 0.02, "{model} s together, {alone} s alone");
     }
 }
 

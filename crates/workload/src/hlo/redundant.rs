@@ -1,0 +1,243 @@
+//! Collectives whose result a rank has already.
+//!
+//! * One that repeats an earlier one: the same operands, groups and dimensions.
+//! * One that undoes an earlier one: an all-to-all of the result of the same all-to-all, or a permutation of the result
+//!   of its inverse.
+//! * An all-gather, an all-reduce, a broadcast or a reduce-scatter of a value that is equal on all ranks of each group:
+//!   the result of an all-gather, an all-reduce or a broadcast among them, a constant, or what is computed from these
+//!   alone.
+//!
+//! Collectives of one computation are compared. Values are followed through copies, renamings that keep the shape, and
+//! barriers of the optimizer.
+
+use rustc_hash::FxHashMap;
+use unisono_collective::Kind;
+
+use super::{
+    collective::pattern,
+    module::{Computation, Half, Instruction, Module},
+    opinion::names_device,
+};
+use crate::{Groups, Work};
+
+/// Why a rank has the result of a collective already.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Redundancy {
+    /// It is the result of the collective of this name.
+    Repeats(String),
+    /// It is the operand of the collective of this name.
+    Undoes(String),
+    /// It follows from the operand, which is equal on all ranks of a group.
+    Uniform,
+}
+
+/// The ranks on which a value is known to be equal.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Equal {
+    /// Those of each group, by the number of a set of groups.
+    Within(u32),
+    Everywhere,
+}
+
+impl Equal {
+    fn and(self, other: Self) -> Option<Self> {
+        match (self, other) {
+            (Self::Everywhere, equal) | (equal, Self::Everywhere) => Some(equal),
+            (a, b) => (a == b).then_some(a),
+        }
+    }
+}
+
+/// What a collective does, and with which values.
+#[derive(PartialEq, Eq, Hash)]
+struct Made<'a> {
+    opcode: &'a str,
+    attributes: [Option<&'a str>; 2],
+    operands: Vec<usize>,
+    /// Whether these are groups, and the number of the set.
+    among: (bool, u32),
+}
+
+/// What is known of the values of a computation so far.
+pub struct Known<'a, 'm> {
+    module: &'m Module<'a>,
+    at: usize,
+    within: &'m Computation<'a>,
+    /// Of each computation, whether its result depends on its parameters alone.
+    are_pure: &'m [bool],
+    equal: Vec<Option<Equal>>,
+    /// The value that each value renames, or itself.
+    sources: Vec<usize>,
+    /// The elements of tuples: the first value that stands for each.
+    elements: FxHashMap<(usize, usize), usize>,
+    made: FxHashMap<Made<'a>, usize>,
+    works: FxHashMap<usize, Work>,
+}
+
+/// The sets of groups and the tables of receivers of a module.
+pub struct Among<'m> {
+    pub groups: &'m dyn Fn(u32) -> &'m Groups,
+    /// The rank that each rank sends to.
+    pub receivers: &'m dyn Fn(u32) -> &'m [u32],
+}
+
+/// Of each computation, whether its result depends on its parameters alone.
+pub fn pure_computations(module: &Module) -> Vec<bool> {
+    let mut pure: Vec<bool> = Vec::with_capacity(module.computations.len());
+    for at in 0..module.computations.len() {
+        let all = &module.computations[at].instructions;
+        pure.push(all.iter().all(|i| i.opcode == "parameter" || is_pure(module, at, i, &pure)));
+    }
+    pure
+}
+
+/// Returns whether the result of an instruction depends on its operands alone.
+fn is_pure(module: &Module, at: usize, i: &Instruction, pure: &[bool]) -> bool {
+    let calls = |key| module.called(i, at, key).is_ok_and(|called| pure[called]);
+    match i.opcode {
+        "fusion" => calls("calls"),
+        "call" => calls("to_apply"),
+        "parameter" | "while" | "conditional" | "async" | "custom-call" | "infeed" | "outfeed" | "send" | "recv" => {
+            false
+        }
+        opcode => !opcode.starts_with("rng") && !names_device(i) && pattern(i).is_none(),
+    }
+}
+
+impl<'a, 'm> Known<'a, 'm> {
+    pub fn new(module: &'m Module<'a>, at: usize, are_pure: &'m [bool]) -> Self {
+        Self {
+            module,
+            at,
+            within: &module.computations[at],
+            are_pure,
+            equal: Vec::new(),
+            sources: Vec::new(),
+            elements: FxHashMap::default(),
+            made: FxHashMap::default(),
+            works: FxHashMap::default(),
+        }
+    }
+
+    /// Adds the next instruction, with what it communicates; returns why that is not needed.
+    pub fn add(&mut self, work: Option<Work>, among: &Among) -> Option<Redundancy> {
+        let n = self.sources.len();
+        let i = &self.within.instructions[n];
+        let operands = i.operands.iter().try_fold(Equal::Everywhere, |all, &operand| all.and(self.equal[operand]?));
+        let Some(work) = work.filter(|_| i.opcode != "send") else {
+            let source = self.source(n);
+            let passes = i.half == Half::Rest || is_pure(self.module, self.at, i, self.are_pure);
+            self.equal.push(operands.filter(|_| passes));
+            self.sources.push(source);
+            return None;
+        };
+        self.sources.push(n);
+        let found = self.redundancy(n, &work, operands, among);
+        self.equal.push(match work {
+            Work::Collective(c) if matches!(c.kind, Kind::Allgather | Kind::Allreduce | Kind::Broadcast) => {
+                Some(Equal::Within(c.groups))
+            }
+            _ => None,
+        });
+        self.works.insert(n, work);
+        found
+    }
+
+    /// The value that instruction `n` renames, or itself.
+    fn source(&mut self, n: usize) -> usize {
+        let i = &self.within.instructions[n];
+        let Some(&operand) = i.operands.first() else { return n };
+        let of = |n: usize| &self.within.instructions[n];
+        match i.opcode {
+            _ if i.half == Half::Rest => self.sources[operand],
+            "copy" | "bitcast" | "reshape" if i.half == Half::Whole && i.shape() == of(operand).shape() => {
+                self.sources[operand]
+            }
+            "opt-barrier" | "optimization-barrier" => self.sources[operand],
+            "get-tuple-element" => {
+                let Some(index) = i.attribute("index").and_then(|text| text.parse::<usize>().ok()) else { return n };
+                let tuple = self.sources[operand];
+                match of(tuple).operands.get(index) {
+                    Some(&element) if of(tuple).opcode == "tuple" => self.sources[element],
+                    _ => *self.elements.entry((tuple, index)).or_insert(n),
+                }
+            }
+            _ => n,
+        }
+    }
+
+    fn redundancy(&mut self, n: usize, work: &Work, equal: Option<Equal>, among: &Among) -> Option<Redundancy> {
+        let i = &self.within.instructions[n];
+        let of = match *work {
+            Work::Collective(c) => (true, c.groups),
+            Work::Permute { receivers, .. } => (false, receivers),
+            _ => return None,
+        };
+        let operands: Vec<usize> = i.operands.iter().map(|&operand| self.sources[operand]).collect();
+        if self.undoes(&operands, i, work, among).is_some_and(|first| first < n) {
+            let first = self.first_of(operands[0]);
+            return Some(Redundancy::Undoes(self.within.instructions[first].name.to_owned()));
+        }
+        let attributes = ["dimensions", "to_apply"].map(|key| i.attribute(key));
+        let first = *self.made.entry(Made { opcode: i.opcode, attributes, operands, among: of }).or_insert(n);
+        if first != n {
+            return Some(Redundancy::Repeats(self.within.instructions[first].name.to_owned()));
+        }
+        let Work::Collective(c) = work else { return None };
+        let kinds = [Kind::Allgather, Kind::Allreduce, Kind::Broadcast, Kind::ReduceScatter];
+        let is_equal = match equal? {
+            Equal::Everywhere => true,
+            Equal::Within(outer) => is_within((among.groups)(c.groups), (among.groups)(outer)),
+        };
+        (is_equal && kinds.contains(&c.kind)).then_some(Redundancy::Uniform)
+    }
+
+    /// The instruction of which a value is the result or an element.
+    fn first_of(&self, value: usize) -> usize {
+        let i = &self.within.instructions[value];
+        match (i.opcode, i.operands.first()) {
+            ("get-tuple-element", Some(&tuple)) => self.sources[tuple],
+            _ => value,
+        }
+    }
+
+    /// The earlier communication whose operands are the results of this one.
+    fn undoes(&self, operands: &[usize], i: &Instruction, work: &Work, among: &Among) -> Option<usize> {
+        let first = self.first_of(*operands.first()?);
+        let (before, earlier) = (self.within.instructions.get(first)?, self.works.get(&first)?);
+        let is_inverse = match (*earlier, *work) {
+            (Work::Collective(a), Work::Collective(b)) => {
+                let dimensions = |i: &Instruction| i.attribute("dimensions").map(str::to_owned);
+                // Each operand is the element of the same number, or the only result.
+                let is_element = |(number, &value): (usize, &usize)| {
+                    let element = &self.within.instructions[value];
+                    value == first && before.operands.len() == 1
+                        || self.first_of(value) == first && element.attribute("index") == Some(&*number.to_string())
+                };
+                a == b
+                    && a.kind == Kind::Alltoall
+                    && (before.opcode, i.opcode) == ("all-to-all", "all-to-all")
+                    && dimensions(before) == dimensions(i)
+                    && before.operands.len() == operands.len()
+                    && operands.iter().enumerate().all(is_element)
+            }
+            (Work::Permute { receivers: a, bytes: sent }, Work::Permute { receivers: b, bytes }) => {
+                let (a, b) = ((among.receivers)(a), (among.receivers)(b));
+                // Where every rank sends to another one and the second returns it, no rank gets zeros.
+                let returns = |(rank, &to): (usize, &u32)| to as usize != rank && b[to as usize] as usize == rank;
+                sent == bytes && first == operands[0] && a.iter().enumerate().all(returns)
+            }
+            _ => false,
+        };
+        is_inverse.then_some(first)
+    }
+}
+
+/// Returns whether all ranks of each group are in one of the outer groups.
+fn is_within(groups: &Groups, outer: &Groups) -> bool {
+    let together = |group: &[u32]| {
+        let first = outer.number_of(group[0]);
+        first.is_some() && group.iter().all(|&rank| outer.number_of(rank) == first)
+    };
+    groups.iter().all(together)
+}
