@@ -34,6 +34,7 @@ mod error;
 mod matching;
 mod noise;
 mod outcome;
+pub(crate) mod parts;
 mod progress;
 mod resources;
 mod rules;
