@@ -215,7 +215,8 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
         event
     }
 
-    /// Runs all events up to the time `last`. What arrives or leaves by the time of the ranks' next event comes before it.
+    /// Runs all events up to the time `last`. What arrives or leaves by the time of the ranks' next event comes before
+    /// it.
     pub(super) fn run_carried(&mut self, last: u64) -> Result<(), Halt> {
         loop {
             let next = self.queue.peek().map_or(u64::MAX, |event| event.time);

@@ -7,8 +7,8 @@
 //! what the others sent ([`border`]). So events of the same time happen in the same order as on one thread, and all
 //! results are equal.
 //!
-//! A run that fails or that cannot be divided is run by one thread, which reports the reason. Every thread has tables of
-//! the whole plane, and 20 bytes for each task of the graph, which the limits of memory do not count.
+//! A run that fails or that cannot be divided is run by one thread, which reports the reason. Every thread has tables
+//! of the whole plane, and 20 bytes for each task of the graph, which the limits of memory do not count.
 
 mod border;
 mod meeting;
