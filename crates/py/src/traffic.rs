@@ -57,7 +57,7 @@ pub fn simulate_network_goal(
 }
 
 /// Runs traffic among all accelerators packet by packet: `alltoall` with `bytes` for each pair, or `permutation` with
-/// `messages` of `bytes` for each accelerator, drawn by `seed`.
+/// `messages` of `bytes` for each accelerator, drawn by `seed`; on `jobs` threads.
 #[pyfunction]
 pub fn traffic_packets(
     py: Python<'_>,
@@ -66,6 +66,7 @@ pub fn traffic_packets(
     bytes: u64,
     messages: u32,
     seed: u64,
+    jobs: u32,
 ) -> PyResult<Simulation> {
     let network = whole_network(machine, &format!("{pattern} runs"))?;
     let interconnect = detached(py, || Interconnect::new(network))?.map_err(input)?;
@@ -76,7 +77,7 @@ pub fn traffic_packets(
         "permutation" => Ok(pattern::permutation(accelerators, bytes, messages, seed)),
         other => Err(input(format!("'{other}' is no pattern; accepted are alltoall and permutation"))),
     })??;
-    let mut options = Options::default();
+    let mut options = Options { jobs, ..Options::default() };
     options.hosts.seed = seed;
     simulated(py, network, &interconnect, &graph.map_err(input)?, &options)
 }

@@ -1,6 +1,7 @@
 //! Speed of the packet simulator on one plane of a network. `make bench` runs it; `cargo bench -p unisono-sim --bench
 //! network -- alltoall` runs the cases whose name contains a word. Each case runs in a process of its own, so that the
-//! memory is its own; seconds are those of the CPU.
+//! memory is its own; seconds are those of the CPU. With `UNISONO_BENCH_JOBS=N` the packets are simulated on N threads,
+//! and seconds are those of the first one.
 #![allow(clippy::print_stdout, reason = "a bench prints")]
 
 use std::process::Command;
@@ -55,7 +56,8 @@ fn one(&(name, machine, traffic, bytes): &Workload) {
     let interconnect = interconnect(machine);
     let graph = traffic(interconnect.plane.accelerators(), bytes).expect("it fits");
     let begin = cpu_seconds();
-    let run = run(&graph, &interconnect, &Options::default()).expect("it ends");
+    let jobs = std::env::var("UNISONO_BENCH_JOBS").ok().and_then(|jobs| jobs.parse().ok()).unwrap_or(1);
+    let run = run(&graph, &interconnect, &Options { jobs, ..Options::default() }).expect("it ends");
     let seconds = cpu_seconds() - begin;
     let rate = |count: u64| count as f64 / seconds / 1e6;
     print!("{name}: {} packets, {} hops, {} ns, ", run.packets, run.hops, run.hosts.makespan / 1000);

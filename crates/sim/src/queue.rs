@@ -83,6 +83,15 @@ impl<S: Copy + Ord> Queue<S> {
         &self.front[self.used..]
     }
 
+    /// Replaces the stamps of all events by others in the same order.
+    pub fn restamp(&mut self, stamp: impl Fn(S) -> S) {
+        let beside = std::mem::take(&mut self.beside).into_vec();
+        let restamped = |Reverse(event): Reverse<Event<S>>| Reverse(Event { stamp: stamp(event.stamp), ..event });
+        self.beside = beside.into_iter().map(restamped).collect();
+        let later = self.buckets.iter_mut().flatten();
+        self.front.iter_mut().chain(later).for_each(|event| event.stamp = stamp(event.stamp));
+    }
+
     #[inline]
     fn fill_front(&mut self) {
         if self.used == self.front.len() {

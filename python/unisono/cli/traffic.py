@@ -14,7 +14,7 @@ from unisono.cli._options import fail_option, json_option, limit_options, machin
 from unisono.cli._output import microseconds, params_text, print_fields, print_json, print_lines, print_table, progress
 from unisono.cli._pictures import check_picture
 from unisono.cli._types import ALGORITHM, Names, Param
-from unisono.simulation.network_traffic import LEVELS, MOST_BY_PACKETS, PATTERNS
+from unisono.simulation.network_traffic import LEVELS, MOST_BY_PACKETS, MOST_JOBS, PATTERNS
 
 __all__ = ["traffic"]
 
@@ -41,6 +41,14 @@ __all__ = ["traffic"]
     help=f"packet: every packet is simulated; flow: links are shared fairly [packet up to {MOST_BY_PACKETS}].",
 )
 @click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Draws the permutation.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, MOST_JOBS),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Threads that simulate packets; the result is the same.",
+)
 @click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the bandwidth of the accelerators at each size.")
 @json_option
 @limit_options
@@ -53,6 +61,7 @@ def traffic(
     param: tuple[tuple[str, str], ...],
     level: str | None,
     seed: int,
+    jobs: int,
     plot: str | None,
     as_json: bool,
 ) -> None:
@@ -77,6 +86,7 @@ def traffic(
                     params=dict(param) or None,
                     level=level,
                     seed=seed,
+                    jobs=jobs,
                 )
             )
     if plot is not None:

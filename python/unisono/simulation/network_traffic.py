@@ -23,6 +23,8 @@ PATTERNS = ("allreduce", "alltoall", "permutation")
 LEVELS = ("flow", "packet")
 #: Accelerators up to which traffic runs packet by packet where nobody says how.
 MOST_BY_PACKETS = 4096
+#: Threads that simulate one plane.
+MOST_JOBS = 16
 #: Messages that carry what an accelerator sends in a permutation ("HammingMesh", artifact: 2 x 32 MiB).
 MESSAGES = 2
 
@@ -100,6 +102,7 @@ def traffic(
     params: dict[str, str] | None = None,
     level: str | None = None,
     seed: SupportsIndex = 0,
+    jobs: SupportsIndex = 1,
 ) -> Traffic:
     """Runs traffic among all accelerators of a network.
 
@@ -110,8 +113,10 @@ def traffic(
     ``level`` is ``"packet"`` (the default up to 4096 accelerators) or ``"flow"``: fair shares of links, and for an
     allreduce the model of networks. Planes are alike: one is simulated, with its part of every message.
 
+    ``jobs`` threads simulate the packets of an alltoall or a permutation. The result does not depend on ``jobs``.
+
     Raises:
-        InputError: no such pattern or level, a machine that is no network, a wrong size.
+        InputError: no such pattern or level, a machine that is no network, a wrong size or number of threads.
         UnsupportedError: the algorithm does not support the machine.
 
     """
@@ -125,6 +130,9 @@ def traffic(
     if not 0 <= size < 2**60:
         raise InputError(f"the size is {size} bytes; accepted are 0 to 2^60 - 1")
     checked = checked_seed(seed)
+    threads = whole("the number of threads", jobs)
+    if not 1 <= threads <= MOST_JOBS:
+        raise InputError(f"the number of threads is {threads}; accepted are 1 to {MOST_JOBS}")
     shape = network.shape
     assert shape is not None, "a network has accelerators"
     accelerators = int(np.prod(shape))
@@ -164,6 +172,6 @@ def traffic(
         return done(nanoseconds / 1e9, finish / 1e9, wall_seconds)
     else:
         messages = MESSAGES if pattern == "permutation" and size % MESSAGES == 0 else 1
-        ran = _core.traffic_packets(network, pattern, size // messages, messages, checked)
+        ran = _core.traffic_packets(network, pattern, size // messages, messages, checked, threads)
     counted = {name: ran.metrics[name][0] for name in ("packets", "hops")}
     return done(ran.seconds, ran.finish, ran.wall_seconds, events=ran.events, **chosen, **counted)

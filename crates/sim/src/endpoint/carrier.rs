@@ -24,6 +24,12 @@ pub(crate) trait Carrier {
     /// their order.
     fn report(&mut self, until: u64) -> Option<(u64, u32, Carried)>;
 
+    /// A rank began, which made so many stamps of the ranks' events.
+    fn began(&mut self, _rank: u32, _made: u32) {}
+
+    /// An event of the ranks is over, which made so many stamps of the ranks' events.
+    fn stepped(&mut self, _time: u64, _stamp: u32, _made: u32) {}
+
     /// What is under way for ever, once nothing more happens.
     fn jam(&self) -> Option<SimError>;
 }

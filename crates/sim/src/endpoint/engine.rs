@@ -47,7 +47,7 @@ pub(crate) fn run_with<P: Prices, C: Carrier>(
     }
 }
 
-fn check(graph: &TaskGraph, options: &Options) -> Result<(), SimError> {
+pub(crate) fn check(graph: &TaskGraph, options: &Options) -> Result<(), SimError> {
     let no = |what, found: String, accepted: String| Err(SimError::Unsupported { what, found, accepted });
     let ranks = graph.rank_count();
     if !options.start.is_empty() && options.start.len() != ranks as usize {
@@ -128,7 +128,7 @@ pub(super) struct Engine<'a, P, C> {
 }
 
 impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
-    fn new(graph: &'a TaskGraph, prices: &'a P, options: &'a Options, classes: bool, carrier: C) -> Self {
+    pub(super) fn new(graph: &'a TaskGraph, prices: &'a P, options: &'a Options, classes: bool, carrier: C) -> Self {
         let ranks = graph.rank_count();
         let clocks_each = (graph.cpus() + 2 * graph.nics()) as usize;
         let mut clocks = vec![0; clocks_each * ranks as usize];
@@ -187,21 +187,26 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
         }
     }
 
+    /// Queues the tasks of a rank that wait for nothing.
+    pub(super) fn begin(&mut self, rank: u32) {
+        let tasks = self.graph.tasks(rank);
+        poll();
+        let mut free = std::mem::take(&mut self.freed[0]);
+        free.extend(tasks.filter(|&task| self.links[task as usize].pending == 0));
+        self.freed[0] = free;
+        let before = self.stamp;
+        self.admit(rank, 0);
+        self.carrier.began(rank, self.stamp - before);
+    }
+
     fn run(mut self) -> Result<(Run, C), Halt> {
-        for rank in 0..self.graph.rank_count() {
-            let tasks = self.graph.tasks(rank);
-            poll();
-            let mut free = std::mem::take(&mut self.freed[0]);
-            free.extend(tasks.filter(|&task| self.links[task as usize].pending == 0));
-            self.freed[0] = free;
-            self.admit(rank, 0);
-        }
+        (0..self.graph.rank_count()).for_each(|rank| self.begin(rank));
         if C::PRICED && self.options.leaving.is_empty() {
             while let Some(event) = self.next() {
                 self.step(event)?;
             }
         } else {
-            self.run_carried()?;
+            self.run_carried(u64::MAX)?;
         }
         self.finish().map_err(Halt::Failed)
     }
@@ -218,12 +223,14 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
         event
     }
 
-    /// What arrives or leaves by the time of the ranks' next event comes before it.
-    fn run_carried(&mut self) -> Result<(), Halt> {
+    /// Runs all events up to the time `last`. What arrives or leaves by the time of the ranks' next event comes before
+    /// it.
+    pub(super) fn run_carried(&mut self, last: u64) -> Result<(), Halt> {
         loop {
             let next = self.queue.peek().map_or(u64::MAX, |event| event.time);
-            let leave = self.leaves.peek().map(|&Reverse(leave)| leave).filter(|leave| leave.0 <= next);
-            if let Some((time, id, carried)) = self.carrier.report(leave.map_or(next, |leave| leave.0)) {
+            let until = next.min(last);
+            let leave = self.leaves.peek().map(|&Reverse(leave)| leave).filter(|leave| leave.0 <= until);
+            if let Some((time, id, carried)) = self.carrier.report(leave.map_or(until, |leave| leave.0)) {
                 match carried {
                     Carried::Begun => self.begun(time, id),
                     Carried::Left => self.leaves.push(Reverse((time, id))),
@@ -235,8 +242,12 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
             } else if let Some((time, id)) = leave {
                 self.leaves.pop();
                 self.left(time, id);
+            } else if next > last {
+                return Ok(());
             } else if let Some(event) = self.next() {
+                let before = self.stamp;
                 self.step(event)?;
+                self.carrier.stepped(event.time, event.stamp, self.stamp - before);
             } else {
                 return Ok(());
             }

@@ -35,6 +35,7 @@ mod error;
 mod matching;
 mod noise;
 mod outcome;
+pub(crate) mod parts;
 mod progress;
 mod resources;
 mod rules;

@@ -15,6 +15,11 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         if count > 0 {
             return Err(SimError::Deadlock { count, stuck: self.stuck() });
         }
+        Ok(self.results())
+    }
+
+    /// The results, complete or not.
+    pub(super) fn results(self) -> (Run, C) {
         let cpus = self.graph.cpus() as usize;
         let finish: Vec<u64> = match self.clocks_each {
             0 => vec![0; self.graph.rank_count() as usize],
@@ -34,7 +39,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
             watched: self.watched,
             sent: self.sent,
         };
-        Ok((run, self.carrier))
+        (run, self.carrier)
     }
 
     /// Those that wait for another rank come first: the others wait for them.

@@ -83,6 +83,11 @@ fn key(time: u64, stamp: u64) -> Key {
     Key::from(time) << 64 | Key::from(stamp)
 }
 
+#[expect(clippy::cast_possible_truncation, reason = "the lower half")]
+fn stamp_of(key: Key) -> u64 {
+    key as u64
+}
+
 /// An arrival, or with a hop a packet that is ready for it.
 struct Late {
     arrival: Arrival,
@@ -122,6 +127,8 @@ const LANES: usize = 6;
 const UNLIKE_LANES: usize = 16;
 /// Latencies of links with a lane of their own for arrivals.
 const ARRIVAL_LANES: usize = 8;
+/// Lanes of what other regions send.
+const MOST_INCOMING: usize = 8;
 
 /// Events of a lane that are read ahead at a time: about as many misses of the cache as a core waits for at once.
 const AHEAD: usize = 16;
@@ -137,6 +144,8 @@ pub(super) struct Events {
     hops_ps: Vec<u64>,
     late: BinaryHeap<Late>,
     most_lanes: usize,
+    /// Lanes of this plane's or region's own events.
+    own_lanes: usize,
     lanes: Vec<Lane<Event<u64>>>,
     others: Queue<u64>,
     /// The first key of each place, and the places.
@@ -144,6 +153,17 @@ pub(super) struct Events {
     places: Vec<Place>,
     /// The lane whose next events are to be read ahead.
     due: Option<Place>,
+    /// The stamp of the event that was taken last.
+    popped: u64,
+    /// Lanes of what other regions send.
+    incoming: Vec<Incoming>,
+}
+
+/// The lane of the arrivals, or of the credits, of one region and delay.
+struct Incoming {
+    region: usize,
+    delay: u64,
+    place: Place,
 }
 
 /// Where events lie.
@@ -180,11 +200,14 @@ impl Events {
             hops_ps,
             late: BinaryHeap::new(),
             most_lanes: if timing.links.len() == 1 { LANES } else { UNLIKE_LANES },
+            own_lanes: 0,
             lanes: Vec::new(),
             others: Queue::new(),
             heads: vec![NEVER; places.len()],
             places,
             due: None,
+            popped: 0,
+            incoming: Vec::new(),
         }
     }
 
@@ -240,7 +263,7 @@ impl Events {
     #[inline]
     fn after(&mut self, now: u64, delay: u64, what: u32) {
         let known = self.lanes.iter().position(|lane| lane.delay == delay);
-        if known.is_none() && self.lanes.len() == self.most_lanes {
+        if known.is_none() && self.own_lanes == self.most_lanes {
             return self.other(now + delay, what);
         }
         let at = known.unwrap_or_else(|| self.add_lane(delay));
@@ -253,6 +276,7 @@ impl Events {
     #[cold]
     fn add_lane(&mut self, delay: u64) -> usize {
         let at = self.lanes.len();
+        self.own_lanes += 1;
         self.lanes.push(Lane::new(delay, self.places.len()));
         self.places.push(Place::Lane(at));
         self.heads.push(NEVER);
@@ -277,6 +301,7 @@ impl Events {
         if best > key(until, u64::MAX - 1) {
             return None;
         }
+        self.popped = stamp_of(best);
         let place = self.places[first];
         let (head, time, what) = match place {
             Place::Arrivals(at) => {
@@ -308,6 +333,111 @@ impl Events {
         };
         self.heads[first] = head.unwrap_or(NEVER);
         Some((time, what))
+    }
+
+    /// Stamps that were made.
+    #[inline]
+    pub fn made(&self) -> u64 {
+        self.made
+    }
+
+    /// The stamp of an event that happens in another region.
+    pub fn made_elsewhere(&mut self) -> u64 {
+        self.stamp()
+    }
+
+    /// The stamp of the event that was taken last.
+    #[inline]
+    pub fn popped(&self) -> u64 {
+        self.popped
+    }
+
+    /// The time of the next event.
+    pub fn next_time(&self) -> Option<u64> {
+        let first = self.heads.iter().copied().min().filter(|&head| head != NEVER);
+        first.and_then(|head| u64::try_from(head >> 64).ok())
+    }
+
+    /// Replaces the stamps above `base` by `stamp` of them, which keeps their order; `made` will have been made.
+    pub fn restamp(&mut self, base: u64, made: u64, stamp: impl Fn(u64) -> u64) {
+        for lane in &mut self.arrivals {
+            let last = lane.events.iter_mut().rev().take_while(|event| event.stamp > base);
+            last.for_each(|event| event.stamp = stamp(event.stamp));
+            self.heads[lane.head] = lane.events.front().map_or(NEVER, |next| key(next.time, next.stamp));
+        }
+        for lane in &mut self.lanes {
+            let last = lane.events.iter_mut().rev().take_while(|event| event.stamp > base);
+            last.for_each(|event| event.stamp = stamp(event.stamp));
+            self.heads[lane.head] = lane.events.front().map_or(NEVER, |next| key(next.time, next.stamp));
+        }
+        let restamped = |at: u64| if at > base { stamp(at) } else { at };
+        let mut late = std::mem::take(&mut self.late).into_vec();
+        late.iter_mut().for_each(|late| late.arrival.stamp = restamped(late.arrival.stamp));
+        self.late = late.into();
+        self.heads[LATE] = self.late.peek().map_or(NEVER, Late::key);
+        self.others.restamp(restamped);
+        self.heads[OTHERS] = self.others.peek().map_or(NEVER, |next| key(next.time, next.stamp));
+        self.made = made;
+    }
+
+    /// An arrival that `region` has sent `delay` before it happens.
+    pub fn bring_arrival(&mut self, region: usize, delay: u64, time: u64, stamp: u64, link: u32, packet: Packet) {
+        let arrival = Arrival { time, stamp, link, packet };
+        let known = self.incoming.iter().find_map(|lane| match lane.place {
+            Place::Arrivals(at) if (lane.region, lane.delay) == (region, delay) => Some(at),
+            _ => None,
+        });
+        let at = known.or_else(|| {
+            let at = self.arrivals.len();
+            (self.incoming.len() < MOST_INCOMING).then(|| {
+                self.arrivals.push(Lane::new(delay, self.places.len()));
+                self.add_incoming(region, delay, Place::Arrivals(at));
+                at
+            })
+        });
+        let lane = at.map(|at| &mut self.arrivals[at]);
+        match lane.filter(|lane| lane.events.back().is_none_or(|last| (last.time, last.stamp) < (time, stamp))) {
+            Some(lane) => {
+                lane.events.push_back(arrival);
+                self.heads[lane.head] = self.heads[lane.head].min(key(time, stamp));
+            }
+            None => self.push_late(Late { arrival, hop: None }),
+        }
+    }
+
+    /// The same of a credit.
+    pub fn bring_credit(&mut self, region: usize, delay: u64, time: u64, stamp: u64, channel: u32) {
+        let event = Event { time, stamp, what: CREDIT | channel };
+        let known = self.incoming.iter().find_map(|lane| match lane.place {
+            Place::Lane(at) if (lane.region, lane.delay) == (region, delay) => Some(at),
+            _ => None,
+        });
+        let at = known.or_else(|| {
+            let at = self.lanes.len();
+            (self.incoming.len() < MOST_INCOMING).then(|| {
+                // No delay of this region's own events is so long.
+                self.lanes.push(Lane::new(u64::MAX, self.places.len()));
+                self.add_incoming(region, delay, Place::Lane(at));
+                at
+            })
+        });
+        let lane = at.map(|at| &mut self.lanes[at]);
+        match lane.filter(|lane| lane.events.back().is_none_or(|last| (last.time, last.stamp) < (time, stamp))) {
+            Some(lane) => {
+                lane.events.push_back(event);
+                self.heads[lane.head] = self.heads[lane.head].min(key(time, stamp));
+            }
+            None => {
+                self.heads[OTHERS] = self.heads[OTHERS].min(key(time, stamp));
+                self.others.push(event);
+            }
+        }
+    }
+
+    fn add_incoming(&mut self, region: usize, delay: u64, place: Place) {
+        self.incoming.push(Incoming { region, delay, place });
+        self.places.push(place);
+        self.heads.push(NEVER);
     }
 
     /// The lane whose next events are to be read ahead, once each time that it is due.

@@ -107,7 +107,7 @@ impl Packets<'_> {
             self.fault = Some(format!("it chooses way {way} of a packet; accepted are ways below {MOST_WAYS}"));
         }
         self.packets += 1;
-        self.under_way += 1;
+        self.under_way = self.under_way.wrapping_add(1);
         Some(Packet::new(at, to, length, way))
     }
 

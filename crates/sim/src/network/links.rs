@@ -68,9 +68,14 @@ impl Packets<'_> {
     fn take_in(&mut self, now: u64, link: u32, packet: Packet) {
         let ps = self.serialization_ps(link, packet);
         let back_ps = self.credit_ps(link);
-        self.events.credit(now, ps + back_ps, link * u32::from(self.vcs) + u32::from(packet.vc()));
-        self.under_way -= 1;
-        if let Some(latest) = self.messages.arrive(packet.message, now + ps) {
+        self.give_credit(now, ps + back_ps, link, packet.vc());
+        // Another region may have made it.
+        self.under_way = self.under_way.wrapping_sub(1);
+        let latest = match &mut self.border {
+            Some(border) if self.messages.is_foreign(packet.message) => border.arrive(packet.message, now + ps),
+            _ => self.messages.arrive(packet.message, now + ps),
+        };
+        if let Some(latest) = latest {
             let to_rank = self.plane.link(link).to < self.plane.accelerators();
             let signal_ps = if to_rank { self.timing.signal_ps } else { 0 };
             self.events.delivered(latest + signal_ps, packet.message);
@@ -171,17 +176,36 @@ impl Packets<'_> {
         self.channels[(hop.link * vcs + u32::from(hop.vc)) as usize].credits -= 1;
         let ps = self.serialization_ps(hop.link, packet);
         let speed = self.speed(hop.link);
-        self.events.arrival(now, speed, hop.link, packet.on(hop.vc));
+        let arriving = packet.on(hop.vc);
+        match &mut self.border {
+            Some(border) if border.crosses(hop.link) => {
+                let hop_ps = self.timing.links[usize::from(speed)].hop_ps;
+                border.arrival(now, hop_ps, self.events.made_elsewhere(), hop.link, arriving);
+            }
+            _ => self.events.arrival(now, speed, hop.link, arriving),
+        }
         self.events.free(now, ps, hop.link);
         if let Some(link) = from {
             let back_ps = self.credit_ps(link);
-            self.events.credit(now, ps + back_ps, link * vcs + u32::from(packet.vc()));
+            self.give_credit(now, ps + back_ps, link, packet.vc());
         } else if !self.leaving.is_empty() {
             let message = self.messages.sending(packet.message);
             if message.unmade == 0 {
                 let id = message.id;
                 self.note(now + ps, id, Carried::Left);
             }
+        }
+    }
+
+    /// The place of a packet that a link brought will be free.
+    #[inline]
+    fn give_credit(&mut self, now: u64, delay: u64, link: u32, vc: u8) {
+        let channel = link * u32::from(self.vcs) + u32::from(vc);
+        match &mut self.border {
+            Some(border) if border.crosses(link) => {
+                border.credit(now, delay, self.events.made_elsewhere(), link, channel);
+            }
+            _ => self.events.credit(now, delay, channel),
         }
     }
 

@@ -38,14 +38,30 @@ pub(super) struct Messages {
     arriving: Vec<Arriving>,
     /// First of the messages that are unused.
     unused: u32,
+    /// Bits of all numbers of these messages, above those of the places in the tables.
+    base: u32,
 }
+
+/// Bits of a message's number that are its place in the tables, where a base is above them.
+pub(super) const PLACE_BITS: u32 = 26;
 
 impl Messages {
     /// Of a message in both tables.
     pub const BYTES: usize = size_of::<Sending>() + size_of::<Arriving>();
 
     pub fn new() -> Self {
-        Self { sending: Vec::new(), arriving: Vec::new(), unused: NONE }
+        Self { sending: Vec::new(), arriving: Vec::new(), unused: NONE, base: 0 }
+    }
+
+    /// Of one of several regions. Each has less than 2^[`PLACE_BITS`] messages.
+    pub fn of_region(region: u32) -> Self {
+        Self { base: region << PLACE_BITS, ..Self::new() }
+    }
+
+    /// Whether another region has given this number.
+    #[inline]
+    pub fn is_foreign(&self, at: u32) -> bool {
+        (at ^ self.base) >> PLACE_BITS != 0
     }
 
     /// Adds a message, and returns its number.
@@ -58,29 +74,29 @@ impl Messages {
         if self.unused == NONE {
             self.sending.push(message);
             self.arriving.push(arriving);
-            return self.sending.len() as u32 - 1;
+            return self.base + self.sending.len() as u32 - 1;
         }
         let at = self.unused;
-        self.unused = self.sending[at as usize].next;
-        self.sending[at as usize] = message;
-        self.arriving[at as usize] = arriving;
+        self.unused = self.sending[(at - self.base) as usize].next;
+        self.sending[(at - self.base) as usize] = message;
+        self.arriving[(at - self.base) as usize] = arriving;
         at
     }
 
     #[inline]
     pub fn sending(&self, at: u32) -> &Sending {
-        &self.sending[at as usize]
+        &self.sending[(at - self.base) as usize]
     }
 
     #[inline]
     pub fn sending_mut(&mut self, at: u32) -> &mut Sending {
-        &mut self.sending[at as usize]
+        &mut self.sending[(at - self.base) as usize]
     }
 
     /// Notes that a packet's tail is there at `time`; returns the time of the message if it was the last packet.
     #[inline]
     pub fn arrive(&mut self, at: u32, time: u64) -> Option<u64> {
-        let message = &mut self.arriving[at as usize];
+        let message = &mut self.arriving[(at - self.base) as usize];
         message.latest = message.latest.max(time);
         message.missing -= 1;
         (message.missing == 0).then_some(message.latest)
@@ -89,13 +105,14 @@ impl Messages {
     /// Reads what [`Messages::arrive`] will read, so that the cache has it by then. The value means nothing.
     #[inline]
     pub fn read_ahead(&self, at: u32) -> u32 {
-        self.arriving[at as usize].missing
+        // The message may be another region's.
+        self.arriving.get(at.wrapping_sub(self.base) as usize).map_or(0, |message| message.missing)
     }
 
     /// Frees the number of a message that has arrived, and returns the caller's.
     pub fn remove(&mut self, at: u32) -> u32 {
-        self.sending[at as usize].next = self.unused;
+        self.sending[(at - self.base) as usize].next = self.unused;
         self.unused = at;
-        self.arriving[at as usize].id
+        self.arriving[(at - self.base) as usize].id
     }
 }

@@ -48,6 +48,7 @@ mod links;
 mod messages;
 mod packet;
 mod packets;
+mod regions;
 mod waiting;
 
 use std::sync::Arc;
@@ -173,11 +174,13 @@ pub struct Options {
     pub places: Vec<u32>,
     /// Of the calcs of the graph; programs of GOAL count nanoseconds.
     pub ps_per_calc: u64,
+    /// Threads that run regions of the plane; the results do not depend on it.
+    pub jobs: u32,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { hosts: endpoint::Options::default(), send_machines: None, places: Vec::new(), ps_per_calc: 1 }
+        Self { hosts: endpoint::Options::default(), send_machines: None, places: Vec::new(), ps_per_calc: 1, jobs: 1 }
     }
 }
 
@@ -196,19 +199,38 @@ pub struct Run {
     pub link_packets: Vec<u64>,
 }
 
+impl Run {
+    fn of_plane(hosts: endpoint::Run, packets: u64, hops: u64, link_packets: Vec<u64>) -> Self {
+        // A packet is made once, and each of its hops starts, frees the link, and gives its credit back.
+        let events = hosts.events + packets + 3 * hops;
+        Self { packets, hops, events, link_packets, hosts }
+    }
+}
+
 /// Runs a task graph on a network.
 ///
 /// # Errors
 /// A deadlock, of tasks or of packets, with what is stuck; options that do not fit.
 pub fn run(graph: &TaskGraph, interconnect: &Interconnect, options: &Options) -> Result<Run, SimError> {
     check(graph, interconnect, options)?;
+    if options.jobs > 1 {
+        endpoint::parts::check(graph, &options.hosts)?;
+        if let Some(run) = regions::run(graph, interconnect, options) {
+            return Ok(run);
+        }
+    }
     let prices = hosts::HostPrices::new(interconnect, options);
     let (hosts, packets) =
         engine::run_with(graph, &prices, &options.hosts, || packets::Packets::new(interconnect, options))?;
     let (count, hops, link_packets) = packets.counts();
-    // A packet is made once, and each of its hops starts, frees the link, and gives its credit back.
-    let events = hosts.events + count + 3 * hops;
-    Ok(Run { packets: count, hops, events, link_packets, hosts })
+    Ok(Run::of_plane(hosts, count, hops, link_packets))
+}
+
+/// Runs a task graph on `options.jobs` threads, with the results of [`run`]. Returns nothing where [`run`] has one
+/// thread: the run fails, or it cannot be divided.
+pub fn run_in_regions(graph: &TaskGraph, interconnect: &Interconnect, options: &Options) -> Option<Run> {
+    check(graph, interconnect, options).and_then(|()| endpoint::parts::check(graph, &options.hosts)).ok()?;
+    regions::run(graph, interconnect, options)
 }
 
 fn check(graph: &TaskGraph, interconnect: &Interconnect, options: &Options) -> Result<(), SimError> {

@@ -46,6 +46,7 @@ impl Packet {
 }
 
 /// How long packets hold a link, by the class of their length and the speed of the link; class 0 is full packets.
+#[derive(Clone)]
 pub(super) struct Lengths {
     /// A row a class, of 2^`shift` places of which the first are speeds.
     ps: Vec<u64>,
@@ -62,6 +63,12 @@ impl Lengths {
         let mut lengths = Self { ps: Vec::new(), shift, classes: FxHashMap::default() };
         lengths.class(timing.packet_bytes, timing);
         lengths
+    }
+
+    /// The least time that a packet of any class holds a link; nothing if a length may have no class.
+    pub fn least_ps(&self, timing: &Timing) -> Option<u64> {
+        let all = self.classes.keys().flat_map(|&bytes| timing.links.iter().map(move |l| l.serialization_ps(bytes)));
+        all.min().filter(|_| self.classes.len() < usize::from(UNCLASSED))
     }
 
     /// Nothing for a length without a class.

@@ -13,6 +13,7 @@ use super::{
     links::{Channel, Wire},
     messages::{Messages, NONE, Sending},
     packet::Lengths,
+    regions::Border,
     waiting::Waiting,
 };
 use crate::endpoint::{
@@ -61,6 +62,8 @@ pub(super) struct Packets<'a> {
     pub(super) leaving: &'a [TaskId],
     /// What is not reported of them.
     pub(super) news: Vec<(u64, u32, Carried)>,
+    /// Of one of several regions.
+    pub(super) border: Option<Border<'a>>,
 }
 
 /// Times after this are an error; delays are shorter, so that no sum of both overflows.
@@ -89,6 +92,21 @@ impl Carrier for Packets<'_> {
         } else {
             self.events.posted(time, at);
         }
+        if let Some(border) = &mut self.border {
+            border.announce(to, at, id, packets);
+        }
+    }
+
+    fn began(&mut self, rank: u32, made: u32) {
+        if let Some(border) = &mut self.border {
+            border.log.began(rank, made);
+        }
+    }
+
+    fn stepped(&mut self, time: u64, stamp: u32, made: u32) {
+        if let Some(border) = &mut self.border {
+            border.log.stepped(time, stamp, self.events.made(), made);
+        }
     }
 
     fn report(&mut self, until: u64) -> Option<(u64, u32, Carried)> {
@@ -102,7 +120,8 @@ impl Carrier for Packets<'_> {
                 self.read_ahead(place);
             }
             if now > LAST {
-                self.late = Some(self.place_of(what));
+                // A region only reports that it has failed.
+                self.late = Some(if self.border.is_some() { 0 } else { self.place_of(what) });
                 return None;
             }
             match what {
@@ -117,8 +136,19 @@ impl Carrier for Packets<'_> {
                 Happening::Credit(channel) => self.credit(now, channel),
                 Happening::Posted(message) => self.post(now, message),
                 Happening::Delivered(message) => {
-                    return Some((now, self.messages.remove(message), Carried::Arrived));
+                    let id = match &mut self.border {
+                        Some(border) => {
+                            border.log.moved(now, self.events.popped(), self.events.made(), 1);
+                            let is_foreign = self.messages.is_foreign(message);
+                            if is_foreign { border.remove(message) } else { self.messages.remove(message) }
+                        }
+                        None => self.messages.remove(message),
+                    };
+                    return Some((now, id, Carried::Arrived));
                 }
+            }
+            if let Some(border) = &mut self.border {
+                border.log.moved(now, self.events.popped(), self.events.made(), 0);
             }
         }
         None
@@ -194,6 +224,7 @@ impl<'a> Packets<'a> {
             late: None,
             leaving: &options.hosts.leaving,
             news: Vec::new(),
+            border: None,
         }
     }
 

@@ -5,5 +5,6 @@ mod common;
 mod estimates;
 mod flows;
 mod oracle;
+mod regions;
 mod straight;
 mod stress;

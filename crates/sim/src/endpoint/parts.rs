@@ -1,0 +1,53 @@
+//! A part of the ranks of a graph, which a thread runs window by window while others run the rest.
+
+use unisono_cost::endpoint::Prices;
+use unisono_lower::tasks::TaskGraph;
+
+use super::{
+    Options, Run,
+    carrier::Carrier,
+    engine::{self, Engine},
+};
+
+/// Some ranks of a graph and what carries their messages.
+pub(crate) struct Part<'a, P, C>(Engine<'a, P, C>);
+
+impl<'a, P: Prices, C: Carrier> Part<'a, P, C> {
+    /// Begins the ranks that `is_own` lists. The caller has checked the options.
+    pub fn new(
+        graph: &'a TaskGraph,
+        prices: &'a P,
+        options: &'a Options,
+        carrier: C,
+        is_own: impl Fn(u32) -> bool,
+    ) -> Self {
+        let mut engine = Engine::new(graph, prices, options, true, carrier);
+        (0..graph.rank_count()).filter(|&rank| is_own(rank)).for_each(|rank| engine.begin(rank));
+        Self(engine)
+    }
+
+    pub fn carrier(&mut self) -> &mut C {
+        &mut self.0.carrier
+    }
+
+    /// The time of the ranks' next event.
+    pub fn next_time(&mut self) -> Option<u64> {
+        self.0.queue.peek().map(|event| event.time)
+    }
+
+    /// Runs all events up to the time `last`; returns whether the rules of classes held and no time overflowed.
+    pub fn run(&mut self, last: u64) -> bool {
+        self.0.run_carried(last).is_ok()
+    }
+
+    /// The results of these ranks, the number of tasks that are done, and the carrier. Where a result is of another
+    /// part, it is not more than there.
+    pub fn results(self) -> (Run, u64, C) {
+        let done = self.0.done;
+        let (run, carrier) = self.0.results();
+        (run, done, carrier)
+    }
+}
+
+/// As [`super::run`] checks them.
+pub(crate) use engine::check;

@@ -1,0 +1,199 @@
+//! The border of a region: what it sends to other regions, and what it keeps of their messages.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::{
+    super::{messages::PLACE_BITS, packet::Packet, packets::Packets},
+    order::{Entry, Log, Order},
+    partition::Regions,
+};
+
+/// What goes from one region to another.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Crossing {
+    Arrival {
+        link: u32,
+        packet: Packet,
+    },
+    Credit {
+        channel: u32,
+    },
+    /// A message of so many packets will come.
+    Message {
+        at: u32,
+        id: u32,
+        packets: u32,
+    },
+    /// A message of the region that receives this is there.
+    Removal {
+        at: u32,
+    },
+}
+
+/// A crossing, and the time and the stamp at which it happens, where it is an event.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sent {
+    time: u64,
+    delay: u64,
+    stamp: u64,
+    crossing: Crossing,
+}
+
+/// A message that another region sends.
+#[derive(Clone, Copy, Default)]
+struct Foreign {
+    latest: u64,
+    missing: u32,
+    id: u32,
+}
+
+pub(in super::super) struct Border<'a> {
+    regions: &'a Regions,
+    region: usize,
+    pub log: Log,
+    /// By region.
+    sent: Vec<Vec<Sent>>,
+    /// By region and place in its table.
+    foreign: Vec<Vec<Foreign>>,
+    /// The end of the window, by which nothing may come from others.
+    last: u64,
+    /// Something would come in the window in which it was sent.
+    is_broken: bool,
+}
+
+impl<'a> Border<'a> {
+    pub fn new(regions: &'a Regions, region: usize) -> Self {
+        let count = regions.count;
+        Self {
+            regions,
+            region,
+            log: Log::default(),
+            sent: vec![Vec::new(); count],
+            foreign: vec![Vec::new(); count],
+            last: 0,
+            is_broken: false,
+        }
+    }
+
+    #[inline]
+    pub fn crosses(&self, link: u32) -> bool {
+        self.regions.crosses[link as usize]
+    }
+
+    /// The head of a packet that starts now goes over a link to another region.
+    pub fn arrival(&mut self, now: u64, delay: u64, stamp: u64, link: u32, packet: Packet) {
+        let to = self.regions.to[link as usize];
+        self.event(usize::from(to), now, delay, stamp, Crossing::Arrival { link, packet });
+    }
+
+    /// The place of a packet that a link brought from another region will be free.
+    pub fn credit(&mut self, now: u64, delay: u64, stamp: u64, link: u32, channel: u32) {
+        let from = self.regions.from[link as usize];
+        self.event(usize::from(from), now, delay, stamp, Crossing::Credit { channel });
+    }
+
+    fn event(&mut self, to: usize, now: u64, delay: u64, stamp: u64, crossing: Crossing) {
+        let time = now + delay;
+        self.is_broken |= time <= self.last;
+        self.sent[to].push(Sent { time, delay, stamp, crossing });
+    }
+
+    /// A message to a node was handed over.
+    pub fn announce(&mut self, to: u32, at: u32, id: u32, packets: u32) {
+        let to = usize::from(self.regions.of_node[to as usize]);
+        if to != self.region {
+            self.tell(to, Crossing::Message { at, id, packets });
+        }
+    }
+
+    fn tell(&mut self, to: usize, crossing: Crossing) {
+        self.sent[to].push(Sent { time: u64::MAX, delay: 0, stamp: 0, crossing });
+    }
+
+    fn foreign(&mut self, at: u32) -> &mut Foreign {
+        &mut self.foreign[(at >> PLACE_BITS) as usize][(at & ((1 << PLACE_BITS) - 1)) as usize]
+    }
+
+    /// A region will send a message.
+    fn expect(&mut self, from: usize, at: u32, message: Foreign) {
+        let place = (at & ((1 << PLACE_BITS) - 1)) as usize;
+        let messages = &mut self.foreign[from];
+        if messages.len() <= place {
+            messages.resize(place + 1, Foreign::default());
+        }
+        messages[place] = message;
+    }
+
+    /// Notes that a packet's tail is there; returns the time of the message if it was the last packet.
+    pub fn arrive(&mut self, at: u32, time: u64) -> Option<u64> {
+        let message = self.foreign(at);
+        message.latest = message.latest.max(time);
+        message.missing -= 1;
+        (message.missing == 0).then_some(message.latest)
+    }
+
+    /// Reports to its region that a message has arrived, and returns the caller's number.
+    pub fn remove(&mut self, at: u32) -> u32 {
+        self.tell((at >> PLACE_BITS) as usize, Crossing::Removal { at });
+        self.foreign(at).id
+    }
+}
+
+impl Packets<'_> {
+    /// Gives away the entries of this window.
+    pub(super) fn swap_log(&mut self, log: &mut Vec<Entry>) {
+        if let Some(border) = &mut self.border {
+            std::mem::swap(&mut border.log.entries, log);
+        }
+    }
+
+    /// Puts this region's events into the order of all regions, and gives away what it sends. Returns when the first
+    /// event of it is.
+    pub(super) fn end_window(&mut self, order: &Order, to: &[Mutex<Vec<Sent>>]) -> u64 {
+        let Some(border) = &mut self.border else { return u64::MAX };
+        let (region, base) = (border.region, border.log.base());
+        self.events.restamp(base, order.packets_made(), |stamp| order.stamp(region, stamp));
+        let mut first = u64::MAX;
+        for (sent, to) in border.sent.iter_mut().zip(to) {
+            for sent in sent.iter_mut().filter(|sent| sent.time != u64::MAX) {
+                sent.stamp = order.stamp(region, sent.stamp);
+                first = first.min(sent.time);
+            }
+            std::mem::swap(sent, &mut to.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        border.log.next_window(order, region);
+        first
+    }
+
+    /// Takes what a region has sent.
+    pub(super) fn take(&mut self, from: usize, sent: &mut Vec<Sent>) {
+        for Sent { time, delay, stamp, crossing } in sent.drain(..) {
+            match crossing {
+                Crossing::Arrival { link, packet } => {
+                    self.events.bring_arrival(from, delay, time, stamp, link, packet);
+                }
+                Crossing::Credit { channel } => self.events.bring_credit(from, delay, time, stamp, channel),
+                Crossing::Removal { at } => {
+                    self.messages.remove(at);
+                }
+                Crossing::Message { at, id, packets } => {
+                    if let Some(border) = &mut self.border {
+                        border.expect(from, at, Foreign { latest: 0, missing: packets, id });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Begins a window that ends with the time `last`.
+    pub(super) fn begin_window(&mut self, last: u64) {
+        if let Some(border) = &mut self.border {
+            border.last = last;
+        }
+    }
+
+    /// Whether one thread has to run this: to report an error, or because a region sent something too late.
+    pub(super) fn has_failed(&self) -> bool {
+        self.fault.is_some() || self.late.is_some() || self.border.as_ref().is_some_and(|border| border.is_broken)
+    }
+}

@@ -1,0 +1,168 @@
+//! One simulation on several threads, with the results of one thread.
+//!
+//! The nodes of a plane are divided into regions ([`partition`]). A thread runs the events of a region, of its ranks
+//! and of its packets, for a window of time that is no longer than the latency of any link between regions: an event of
+//! another region has no effect here in the same window (Chandy, Misra, "Distributed simulation", 1979). Between
+//! windows the threads meet. They find the order in which one thread would have made the events ([`order`]), and take
+//! what the others sent ([`border`]). So events of the same time happen in the same order as on one thread, and all
+//! results are equal.
+//!
+//! A run that fails or that cannot be divided is run by one thread, which reports the reason. Every thread has tables
+//! of the whole plane, and 20 bytes for each task of the graph, which the limits of memory do not count.
+
+mod border;
+mod meeting;
+mod order;
+mod partition;
+
+use std::{
+    sync::{
+        Mutex, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+};
+
+use unisono_base::{interrupt::poll, narrow};
+use unisono_lower::tasks::TaskGraph;
+
+pub(super) use self::border::Border;
+use self::{
+    border::Sent,
+    meeting::{Attending, Meeting},
+    order::{Entry, Order},
+    partition::Regions,
+};
+use super::{Interconnect, Options, Run, hosts::HostPrices, messages::Messages, packets::Packets};
+use crate::endpoint::{self, parts::Part};
+
+/// What the threads of all regions share.
+struct Shared {
+    meeting: Meeting,
+    logs: Vec<RwLock<Vec<Entry>>>,
+    /// From each region to each.
+    sent: Vec<Vec<Mutex<Vec<Sent>>>>,
+    /// When the next event of each region is, or of what it sent.
+    next_ps: Vec<AtomicU64>,
+}
+
+/// What a region did.
+struct Done {
+    run: endpoint::Run,
+    tasks: u64,
+    under_way: u64,
+    packets: u64,
+    hops: u64,
+    link_packets: Vec<u64>,
+}
+
+/// Runs a graph on `options.jobs` threads; nothing if it does not succeed.
+pub(super) fn run(graph: &TaskGraph, interconnect: &Interconnect, options: &Options) -> Option<Run> {
+    let regions = Regions::new(graph, interconnect, options, options.jobs as usize)?;
+    let count = regions.count;
+    let shared = Shared {
+        meeting: Meeting::new(count),
+        logs: (0..count).map(|_| RwLock::default()).collect(),
+        sent: (0..count).map(|_| (0..count).map(|_| Mutex::default()).collect()).collect(),
+        next_ps: (0..count).map(|_| AtomicU64::new(u64::MAX)).collect(),
+    };
+    let work = |region| {
+        let _attending = Attending(&shared.meeting);
+        let done = run_region(graph, interconnect, options, &regions, region, &shared);
+        if done.is_none() {
+            shared.meeting.fail();
+        }
+        done
+    };
+    let all = thread::scope(|scope| {
+        let others: Vec<_> = (1..count).map(|region| scope.spawn(move || work(region))).collect();
+        // An interruption unwinds from here.
+        let first = work(0);
+        let others = others.into_iter().map(|thread| thread.join().unwrap_or_else(|e| std::panic::resume_unwind(e)));
+        std::iter::once(first).chain(others).collect::<Option<Vec<Done>>>()
+    })?;
+    join(graph, all)
+}
+
+fn run_region(
+    graph: &TaskGraph,
+    interconnect: &Interconnect,
+    options: &Options,
+    regions: &Regions,
+    region: usize,
+    shared: &Shared,
+) -> Option<Done> {
+    let prices = HostPrices::new(interconnect, options);
+    let mut packets = Packets::new(interconnect, options);
+    packets.messages = Messages::of_region(narrow(region));
+    packets.lengths = regions.lengths.clone();
+    packets.border = Some(Border::new(regions, region));
+    let node = |rank: u32| options.places.get(rank as usize).copied().unwrap_or(rank);
+    let is_own = |rank: u32| usize::from(regions.of_node[node(rank) as usize]) == region;
+    let mut part = Part::new(graph, &prices, &options.hosts, packets, is_own);
+    let mut order = Order::new(regions.count);
+    loop {
+        poll();
+        part.carrier().swap_log(&mut shared.logs[region].write().unwrap_or_else(PoisonError::into_inner));
+        if !shared.meeting.meet() {
+            return None;
+        }
+        {
+            let logs: Vec<_> =
+                shared.logs.iter().map(|log| log.read().unwrap_or_else(PoisonError::into_inner)).collect();
+            order.merge(&logs.iter().map(|log| &log[..]).collect::<Vec<_>>());
+        }
+        let sent_ps = part.carrier().end_window(&order, &shared.sent[region]);
+        let own_ps = part.next_time().into_iter().chain(part.carrier().events.next_time()).min().unwrap_or(u64::MAX);
+        shared.next_ps[region].store(own_ps.min(sent_ps), Ordering::Release);
+        if !shared.meeting.meet() {
+            return None;
+        }
+        for (from, sent) in shared.sent.iter().enumerate() {
+            part.carrier().take(from, &mut sent[region].lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        let begin = shared.next_ps.iter().map(|ps| ps.load(Ordering::Acquire)).min().unwrap_or(u64::MAX);
+        if begin == u64::MAX {
+            break;
+        }
+        let last = begin.saturating_add(regions.lookahead_ps - 1);
+        part.carrier().begin_window(last);
+        if !part.run(last) || part.carrier().has_failed() {
+            return None;
+        }
+    }
+    let (run, tasks, packets) = part.results();
+    let under_way = packets.under_way;
+    let (count, hops, link_packets) = packets.counts();
+    Some(Done { run, tasks, under_way, packets: count, hops, link_packets })
+}
+
+/// The results of all regions together; nothing if tasks or packets are stuck.
+fn join(graph: &TaskGraph, all: Vec<Done>) -> Option<Run> {
+    let tasks: u64 = all.iter().map(|done| done.tasks).sum();
+    // A region counts what it made, another one subtracts what arrived there.
+    let under_way = all.iter().fold(0_u64, |sum, done| sum.wrapping_add(done.under_way));
+    if tasks != graph.task_count() as u64 || under_way != 0 {
+        return None;
+    }
+    let mut all = all.into_iter();
+    let mut sum = all.next()?;
+    for done in all {
+        let (to, from) = (&mut sum.run, done.run);
+        let most = |to: &mut Vec<u64>, from: &[u64]| to.iter_mut().zip(from).for_each(|(a, &b)| *a = (*a).max(b));
+        most(&mut to.finish, &from.finish);
+        most(&mut to.watched, &from.watched);
+        to.sends += from.sends;
+        to.receives += from.receives;
+        to.calcs += from.calcs;
+        to.reduces += from.reduces;
+        to.left_over += from.left_over;
+        sum.packets += done.packets;
+        sum.hops += done.hops;
+        sum.link_packets.iter_mut().zip(&done.link_packets).for_each(|(a, b)| *a += b);
+    }
+    let mut hosts = sum.run;
+    hosts.makespan = hosts.finish.iter().copied().max().unwrap_or(0);
+    hosts.events = graph.task_count() as u64 + hosts.sends;
+    Some(Run::of_plane(hosts, sum.packets, sum.hops, sum.link_packets))
+}

@@ -1,0 +1,143 @@
+//! The order of making of all events, where regions make them at the same time.
+//!
+//! Events of one time happen in the order in which they were made. Each region lists the events that happened in a
+//! window and made others, with their keys. All lists merged by key are the order in which one thread runs these
+//! events, so the k-th event that they make has stamp k after those of the windows before. An event may come before one
+//! of its region that was made earlier (ranks have events in the past); the region has it when it takes it, so a list
+//! is merged by the greatest key up to each of its entries.
+
+/// Of an entry's order: it is an event of ranks. They come after the packets' of their time.
+const OF_RANKS: u64 = 1 << 63;
+/// Of an entry's order: the stamp was made in this window, and its number among those of its region follows.
+const IN_WINDOW: u64 = 1 << 62;
+
+/// An event that made others.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Entry {
+    time: u64,
+    order: u64,
+    /// Stamps that it made, of packets' events and of ranks'.
+    made: [u32; 2],
+}
+
+/// The entries of a region in a window.
+#[derive(Default)]
+pub(in super::super) struct Log {
+    pub entries: Vec<Entry>,
+    /// Stamps of packets' events that all regions had made before this window.
+    base: u64,
+    /// The same that the entries list.
+    listed: u64,
+    /// The stamp, of the order of all regions, for each stamp of this region's ranks' events made before this window.
+    of_ranks: Vec<u32>,
+}
+
+impl Log {
+    pub fn began(&mut self, rank: u32, made: u32) {
+        self.add(0, OF_RANKS | u64::from(rank), 0, made);
+    }
+
+    /// An event of the ranks is over; `made` are all stamps of packets' events.
+    pub fn stepped(&mut self, time: u64, stamp: u32, made: u64, of_ranks: u32) {
+        let before = self.of_ranks.len();
+        let order = self
+            .of_ranks
+            .get(stamp as usize)
+            .map_or_else(|| IN_WINDOW | (u64::from(stamp) - before as u64), |&stamp| u64::from(stamp));
+        self.add(time, OF_RANKS | order, made, of_ranks);
+    }
+
+    /// An event of packets is over.
+    #[inline]
+    pub fn moved(&mut self, time: u64, stamp: u64, made: u64, of_ranks: u32) {
+        let order = if stamp > self.base { IN_WINDOW | (stamp - self.base - 1) } else { stamp };
+        self.add(time, order, made, of_ranks);
+    }
+
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "an event makes few others")]
+    fn add(&mut self, time: u64, order: u64, made: u64, of_ranks: u32) {
+        let packets = made.saturating_sub(self.listed) as u32;
+        if packets > 0 || of_ranks > 0 {
+            self.listed = made;
+            self.entries.push(Entry { time, order, made: [packets, of_ranks] });
+        }
+    }
+
+    /// Begins the next window, after the order of this one.
+    #[expect(clippy::cast_possible_truncation, reason = "tasks and messages have 32-bit numbers")]
+    pub fn next_window(&mut self, order: &Order, region: usize) {
+        self.entries.clear();
+        let [packets, ranks] = order.before;
+        (self.base, self.listed) = (packets + u64::from(order.made[0]), packets + u64::from(order.made[0]));
+        self.of_ranks.extend(order.places[region][1].iter().map(|&place| ranks as u32 + place));
+    }
+
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+}
+
+/// The order of the stamps of a window.
+pub(in super::super) struct Order {
+    /// Stamps made before the window, and in it: of packets' events, of ranks'.
+    before: [u64; 2],
+    made: [u32; 2],
+    /// Of each region and kind: the place of each stamp among those of all regions.
+    places: Vec<[Vec<u32>; 2]>,
+}
+
+impl Order {
+    pub fn new(regions: usize) -> Self {
+        Self { before: [0; 2], made: [0; 2], places: vec![[Vec::new(), Vec::new()]; regions] }
+    }
+
+    /// Merges the entries of a window.
+    pub fn merge(&mut self, logs: &[&[Entry]]) {
+        for kind in 0..2 {
+            self.before[kind] += u64::from(self.made[kind]);
+            self.made[kind] = 0;
+            self.places.iter_mut().for_each(|places| places[kind].clear());
+        }
+        let mut at = vec![0; logs.len()];
+        let mut keys: Vec<u128> =
+            (0..logs.len()).map(|r| logs[r].first().map_or(u128::MAX, |e| self.key(r, e))).collect();
+        while let Some((region, _)) = keys.iter().enumerate().min_by_key(|&(_, key)| key).filter(|k| *k.1 != u128::MAX)
+        {
+            for kind in 0..2 {
+                let (begin, made) = (self.made[kind], logs[region][at[region]].made[kind]);
+                self.places[region][kind].extend(begin..begin + made);
+                self.made[kind] += made;
+            }
+            at[region] += 1;
+            let next = logs[region].get(at[region]);
+            keys[region] = next.map_or(u128::MAX, |entry| keys[region].max(self.key(region, entry)));
+        }
+    }
+
+    fn key(&self, region: usize, entry: &Entry) -> u128 {
+        let kind = usize::from(entry.order & OF_RANKS != 0);
+        let number = entry.order & !(OF_RANKS | IN_WINDOW);
+        let stamp = if entry.order & IN_WINDOW == 0 {
+            number
+        } else {
+            // Stamps of packets' events begin at 1. An entry follows the one that made it, which has been merged.
+            let first = self.before[kind] + u64::from(kind == 0);
+            first + u64::from(self.places[region][kind][number as usize])
+        };
+        u128::from(entry.time) << 64 | u128::from(entry.order & OF_RANKS | stamp)
+    }
+
+    /// Stamps of packets' events, of this window and all before.
+    pub fn packets_made(&self) -> u64 {
+        self.before[0] + u64::from(self.made[0])
+    }
+
+    /// The stamp, in the order of all regions, of a stamp that a region made in this window.
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the hot loop; a place in a table")]
+    pub fn stamp(&self, region: usize, stamp: u64) -> u64 {
+        let base = self.before[0] + 1;
+        base + u64::from(self.places[region][0][(stamp - base) as usize])
+    }
+}

@@ -1,0 +1,105 @@
+//! Regions of a plane: every node is in one, and a link between two of them gives both time.
+
+use unisono_base::{TaskId, interrupt::poll, narrow};
+use unisono_lower::tasks::{Kind, TaskGraph};
+
+use super::super::{Interconnect, Options, messages::PLACE_BITS, packet::Lengths};
+
+pub(in super::super) struct Regions {
+    pub count: usize,
+    /// Of each node.
+    pub of_node: Vec<u8>,
+    /// Of each link: the regions of its ends, and whether they differ.
+    pub from: Vec<u8>,
+    pub to: Vec<u8>,
+    pub crosses: Vec<bool>,
+    /// Nothing that happens in one region has an effect on another one before this time has passed.
+    pub lookahead_ps: u64,
+    /// With a class for every packet.
+    pub lengths: Lengths,
+}
+
+/// Regions of a run; the number of a message has so many bits for its own.
+const MOST: usize = 1 << (30 - PLACE_BITS);
+
+impl Regions {
+    /// Divides a plane among `count` threads; nothing where the run cannot be divided: into one region, with traces or
+    /// sends whose leaving is wanted, with switches that compute, with messages of very many lengths, or if links have
+    /// no latency.
+    pub fn new(graph: &TaskGraph, interconnect: &Interconnect, options: &Options, count: usize) -> Option<Self> {
+        let Interconnect { plane, timing, .. } = interconnect;
+        let count = count.min(MOST).min(plane.accelerators() as usize);
+        let computes = options.places.iter().any(|&place| place >= plane.accelerators());
+        let records = !options.hosts.trace.ranks.is_empty() || !options.hosts.leaving.is_empty();
+        if count < 2 || computes || records || graph.task_count() >= 1 << PLACE_BITS {
+            return None;
+        }
+        let of_node = nodes(interconnect, count);
+        let region = |node: u32| of_node[node as usize];
+        let from: Vec<u8> = plane.links().iter().map(|link| region(link.from)).collect();
+        let to: Vec<u8> = plane.links().iter().map(|link| region(link.to)).collect();
+        let crosses: Vec<bool> = from.iter().zip(&to).map(|(from, to)| from != to).collect();
+        let lengths = lengths(graph, interconnect);
+        let least_ps = lengths.least_ps(timing)?;
+        let border =
+            plane.links().iter().zip(&crosses).filter(|(_, crosses)| **crosses).map(|(link, _)| timing.of(*link));
+        // A packet that starts arrives a hop later; the credit that it gives back comes after its tail.
+        let lookahead_ps = border.map(|link| link.hop_ps.min(least_ps + link.link_ps)).min().unwrap_or(u64::MAX);
+        (lookahead_ps > 0).then_some(Self { count, of_node, from, to, crosses, lookahead_ps, lengths })
+    }
+}
+
+/// Accelerators in the order of their numbers in equal parts. A switch is where most of its neighbors are that have a
+/// region; where several regions have as many, in the one with the fewest switches.
+#[expect(clippy::cast_possible_truncation, reason = "a region has 8 bits")]
+fn nodes(interconnect: &Interconnect, count: usize) -> Vec<u8> {
+    const NONE: u8 = u8::MAX;
+    let plane = &interconnect.plane;
+    let accelerators = plane.accelerators() as usize;
+    let mut of_node: Vec<u8> = (0..accelerators).map(|at| (at * count / accelerators) as u8).collect();
+    of_node.resize(plane.nodes() as usize, NONE);
+    let mut switches = vec![0_usize; count];
+    let mut left: Vec<usize> = (accelerators..plane.nodes() as usize).collect();
+    while !left.is_empty() {
+        // From those that are known to their neighbors; then the neighbors of these.
+        let known = of_node.clone();
+        let before = left.len();
+        left.retain(|&node| {
+            poll();
+            let mut neighbors = vec![0_usize; count];
+            for link in plane.leaving(narrow(node)) {
+                let region = known[plane.link(link).to as usize];
+                if region != NONE {
+                    neighbors[usize::from(region)] += 1;
+                }
+            }
+            let most = neighbors.iter().copied().max().unwrap_or(0);
+            let regions = (0..count).filter(|&region| neighbors[region] == most);
+            let Some(region) = regions.min_by_key(|&region| switches[region]).filter(|_| most > 0) else { return true };
+            switches[region] += 1;
+            of_node[node] = region as u8;
+            false
+        });
+        if left.len() == before {
+            left.drain(..).for_each(|node| of_node[node] = 0);
+        }
+    }
+    of_node
+}
+
+/// Classes of the lengths of all packets.
+#[expect(clippy::cast_possible_truncation, reason = "the last packet is no longer than a full one")]
+fn lengths(graph: &TaskGraph, interconnect: &Interconnect) -> Lengths {
+    let (planes, timing) = (u64::from(interconnect.planes.max(1)), &interconnect.timing);
+    let mut lengths = Lengths::new(timing);
+    for task in 0..narrow::<u32>(graph.task_count()) {
+        poll();
+        let task = graph.task(TaskId(task));
+        if task.kind == Kind::Send {
+            let (bytes, full) = (task.amount.div_ceil(planes), u64::from(timing.packet_bytes));
+            let packets = bytes.div_ceil(full).max(1);
+            lengths.class((bytes - (packets - 1) * full) as u32, timing);
+        }
+    }
+    lengths
+}
