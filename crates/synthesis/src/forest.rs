@@ -113,8 +113,9 @@ impl Forest {
         let (mut begins, mut end) = jobs.begins(&rates, &hops);
         if runs == Runs::Up {
             let (up, last) = jobs.begins_backwards(&begins, &rates, &hops);
-            // The order is read backwards.
-            begins = up.into_iter().map(|begin| last - begin).collect();
+            // The order is read backwards. Begins may be later than the last end, as data is expected late.
+            let latest = up.iter().copied().fold(last, f64::max);
+            begins = up.into_iter().map(|begin| latest - begin).collect();
             end = last;
         }
         if let Some(hosts) = &hosts {
