@@ -34,6 +34,24 @@ def test_long_blocks_on_a_line(pes: int, elements: int) -> None:
     assert gathered.cycles <= 1.5 * (pes + 1) * elements + 6 * (pes - 1)
 
 
+@pytest.mark.parametrize("shape", [2, 3, 4, 5, 16, 33, 64, (4, 6), (5, 7)])
+def test_predictions_are_near_the_simulated_time(shape: int | tuple[int, int]) -> None:
+    for elements in (1, 8, 16, 64, 256) if isinstance(shape, int) else (1, 8, 40):
+        for kind, share in (("allgather", 0.03), ("reduce-scatter", 0.07)):
+            plan = un.plan(kind, "wse2", shape=shape, elements=elements, algorithm="two-way")
+            cycles = un.simulate(plan.schedule).cycles
+            assert cycles is not None
+            predicted = plan.predicted["cycles"]
+            assert predicted == pytest.approx(cycles, rel=share, abs=8), (kind, elements)
+
+
+def test_the_shorter_order_of_a_reduce_scatter_is_taken() -> None:
+    # Sums of the farthest PE first would take 3295 cycles on 64 PEs.
+    run = un.simulate(un.plan("reduce-scatter", "wse2", shape=64, elements=31).schedule)
+    assert run.cycles is not None
+    assert run.cycles <= 65 * 31 + 12 * 62 + 6
+
+
 def test_a_scan_on_a_line_takes_the_time_of_a_chain() -> None:
     for pes, elements in ((8, 64), (64, 256)):
         run = un.simulate(un.plan("scan", "wse2", shape=pes, elements=elements).schedule)

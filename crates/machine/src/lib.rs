@@ -18,7 +18,7 @@ pub use grid::{Direction, Grid, Shape};
 pub use in_network::InNetwork;
 pub use machine::{Description, Machine, MachineKind, MachineText};
 pub use presets::{PRESETS, Preset};
-pub use wafer::Wafer;
+pub use wafer::{Architecture, Wafer};
 
 /// The kinds of machines, sorted by name.
 pub const KINDS: &[MachineKind] = &[

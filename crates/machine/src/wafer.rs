@@ -4,6 +4,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Description, Grid, MachineError, MachineText, Shape};
 
+/// A generation of the vendor's machines, named as its compiler names it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Architecture {
+    #[default]
+    Wse2,
+    Wse3,
+}
+
+impl Architecture {
+    /// Whether a machine file may leave it out.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Wafer {
@@ -11,6 +28,12 @@ pub struct Wafer {
     pub kind: String,
     #[serde(default)]
     pub summary: String,
+    /// The generation of the vendor's machines, for which code is emitted.
+    #[serde(default, skip_serializing_if = "Architecture::is_default")]
+    pub architecture: Architecture,
+    /// Keys whose values are assumptions, because no source publishes them; plans say so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub assumed: Vec<String>,
     /// The part used when none is asked for: rows, columns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<[u32; 2]>,
@@ -37,6 +60,19 @@ pub struct Wafer {
     #[serde(default = "output_queues")]
     pub output_queues: u32,
 }
+
+/// Keys whose values a file may mark as assumptions.
+const ASSUMABLE: [&str; 9] = [
+    "max_shape",
+    "ramp_latency_cycles",
+    "clock_mhz",
+    "colors",
+    "switch_positions",
+    "sram_bytes",
+    "queue_depth",
+    "input_queues",
+    "output_queues",
+];
 
 fn colors() -> u32 {
     24
@@ -137,6 +173,9 @@ impl Wafer {
         }
         if let Some(color) = self.reserved_colors.iter().find(|&&c| c >= self.colors) {
             return bad("reserved_colors", color.to_string(), "colors of the machine");
+        }
+        if let Some(key) = self.assumed.iter().find(|key| !ASSUMABLE.contains(&key.as_str())) {
+            return bad("assumed", key.clone(), "keys of numbers that the file gives");
         }
         if self.switch_positions == 0 || self.queue_depth == 0 {
             return bad("switch_positions or queue_depth", "0".into(), "at least 1");

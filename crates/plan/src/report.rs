@@ -82,7 +82,7 @@ pub struct PlanReport {
     pub predicted: Prediction,
     pub lower_bound: Option<BoundReport>,
     pub ratio: Option<f64>,
-    pub note: Option<&'static str>,
+    pub note: Option<String>,
     pub candidates: Vec<CandidateReport>,
 }
 

@@ -19,7 +19,7 @@ pub struct Details {
     /// Cost terms of the best candidate.
     pub terms: Option<Terms>,
     pub phases: Option<Vec<PhaseReport>>,
-    pub note: Option<&'static str>,
+    pub note: Option<String>,
 }
 
 /// Returns whether these are the first ranks, or places, in their order.

@@ -7,12 +7,16 @@
 //!   each PE, and its datapath works (P+1) B cycles. The PEs in the middle wait in the first half of the time and work
 //!   for both directions in the second, so long blocks take about P/2 B more.
 //! * **reduce-scatter**: the sum of the farthest PE's block starts first; of long blocks only upward, and downward that
-//!   of the nearest PE, so that no PE works for both directions at a time: T = (P+2) B + (6 T_R + 3) (P-1) about.
+//!   of the nearest PE, so that no PE works for both directions at a time.
 //! * **alltoall**: a PE sends its blocks, nearest PE first, and then relays those of the PEs behind it. The link in the
 //!   middle carries P^2/4 B each way, and its PEs take P^2/2 B operations.
 //!
+//! The times of both are derived in `two_way/model.rs`.
+//!
 //! On a grid the lines are rows and columns one after the other: rows first for allgather and alltoall, columns first
 //! for reduce-scatter.
+
+mod model;
 
 use unisono_base::{NodeId, StreamId, narrow};
 use unisono_collective::Kind;
@@ -21,7 +25,7 @@ use unisono_machine::Grid;
 use unisono_schedule::{Builder, Operand};
 
 use super::too_large;
-use crate::{Algorithm, AlgorithmError, Case, Info, Params, Size};
+use crate::{Algorithm, AlgorithmError, Case, Info, Params, Profile, Size};
 
 pub struct TwoWay;
 
@@ -85,11 +89,6 @@ fn gather(b: &mut Builder, line: &[NodeId], len: u32, own: &dyn Fn(usize) -> Ope
     }
 }
 
-/// Elements of a block from which on the sums of a reduce-scatter start with the nearest PE downward. Measured: on 64
-/// PEs blocks of 16 elements take 1242 simulated cycles with the farthest first both ways and 1784 otherwise, blocks of
-/// 64 take 7486 and 4904.
-const LONG: u32 = 32;
-
 /// The sums of `len` elements of all PEs of a line, of block j on PE j. `of` is where PE i has its block j, and `into`
 /// where its sum belongs. Operands are taken in the order of the line.
 fn scatter(
@@ -98,6 +97,7 @@ fn scatter(
     len: u32,
     of: &dyn Fn(usize, usize) -> Operand,
     into: &dyn Fn(usize) -> Operand,
+    is_long: bool,
 ) {
     let links = Links::new(b, line);
     for (i, &node) in line.iter().enumerate() {
@@ -110,7 +110,6 @@ fn scatter(
         }
         let sources: Vec<_> = from_below.into_iter().chain([of(i, i)]).collect();
         let lower = b.combine(node, UP, len, &sources, &[into(i)]);
-        let is_long = len >= LONG;
         let blocks: Vec<usize> = if is_long { (0..=i).rev().collect() } else { (0..=i).collect() };
         for j in blocks {
             let sources: Vec<_> = [of(i, j)].into_iter().chain(from_above).collect();
@@ -193,7 +192,8 @@ fn allgather(b: &mut Builder, grid: Grid) {
     }
 }
 
-fn reduce_scatter(b: &mut Builder, grid: Grid) {
+fn reduce_scatter(b: &mut Builder, case: &Case) {
+    let grid = case.grid();
     let len = b.collective().elements;
     let Grid { rows, cols } = grid;
     // Of a column, the sums for the PEs of a row.
@@ -205,22 +205,24 @@ fn reduce_scatter(b: &mut Builder, grid: Grid) {
     let sums = |node: NodeId| kept.get(node.index()).map(|&start| Operand::Tmp(start));
     if rows > 1 {
         b.phase("column-reduce-scatter");
+        let is_long = model::is_long(case, rows, cols * len);
         for c in 0..cols {
             let line = column(grid, c);
             let of = |_: usize, j: usize| Operand::In(narrow::<u32>(j) * cols * len);
-            scatter(b, &line, cols * len, &of, &|i| sums(line[i]).unwrap_or(Operand::Out(0)));
+            scatter(b, &line, cols * len, &of, &|i| sums(line[i]).unwrap_or(Operand::Out(0)), is_long);
         }
         b.join_lanes();
     }
     if cols > 1 || rows == 1 {
         b.phase("row-reduce-scatter");
+        let is_long = model::is_long(case, cols, len);
         for r in 0..rows {
             let line = row(grid, r);
             let of = |i: usize, j: usize| match (sums(line[i]), narrow::<u32>(j) * len) {
                 (Some(Operand::Tmp(start)), block) => Operand::Tmp(start + block),
                 (_, block) => Operand::In(block),
             };
-            scatter(b, &line, len, &of, &|_| Operand::Out(0));
+            scatter(b, &line, len, &of, &|_| Operand::Out(0), is_long);
         }
     }
 }
@@ -282,10 +284,14 @@ impl Algorithm for TwoWay {
         let grid = case.grid();
         match case.collective.kind {
             Kind::Allgather => allgather(&mut b, grid),
-            Kind::ReduceScatter => reduce_scatter(&mut b, grid),
+            Kind::ReduceScatter => reduce_scatter(&mut b, case),
             _ => alltoall(&mut b, grid),
         }
         Ok(Placed::on_grid(b.finish()?, GridPlacement::new(grid)))
+    }
+
+    fn profile(&self, case: &Case, _: &Params) -> Option<Profile> {
+        model::estimate(case).map(Profile::Terms)
     }
 
     fn size(&self, case: &Case, _: &Params) -> Size {

@@ -2,7 +2,8 @@
 //!
 //! Dropped: the instruction an operation stems from; the chunk, where no sources take turns; threads without
 //! operations; waits for an earlier operation of the same thread. A fabric source stands behind a memory source:
-//! `@fadds` takes them in that order, and all operators that are emitted commute.
+//! `@fadds` takes them in that order, and all operators that are emitted commute. A fabric sink stands behind the
+//! memory sink from which it takes chunks.
 
 use unisono_base::{InstrId, narrow};
 use unisono_lower::wafer::{End, PeProgram, WaferProgram};
@@ -37,7 +38,7 @@ pub(super) fn normalised_pe(program: &WaferProgram, pe: usize) -> PeProgram {
         let steps = ops.map(|op| {
             let mut o = *program.op(op);
             o.instr = InstrId(0);
-            if !in_turns(program.sources(op), o.chunk) {
+            if !in_turns(program.sources(op), o.chunk) && !o.sinks_in_turn {
                 o.chunk = 1;
             }
             let mut sources = program.sources(op).to_vec();
@@ -46,7 +47,9 @@ pub(super) fn normalised_pe(program: &WaferProgram, pe: usize) -> PeProgram {
             {
                 sources.swap(0, 1);
             }
-            (o, sources, program.sinks(op).to_vec())
+            let mut sinks = program.sinks(op).to_vec();
+            sinks.sort_by_key(|s| matches!(s, End::Fabric(_)));
+            (o, sources, sinks)
         });
         threads.push(steps.collect());
     }

@@ -12,7 +12,6 @@ use crate::{Emitter, Files, Refused};
 pub struct Csl;
 
 const NAME: &str = "csl";
-const TARGET: SdkTarget = SdkTarget::WSE2_SDK_1_0;
 
 /// The wafer of a file and its placement there.
 fn on_wafer(file: &File) -> Result<(&Wafer, &GridPlacement), Refused> {
@@ -24,16 +23,18 @@ fn on_wafer(file: &File) -> Result<(&Wafer, &GridPlacement), Refused> {
     Ok((wafer, placement.ok_or_else(|| refused("it has no placement; place it on a wafer".to_owned()))?))
 }
 
-fn adapted(file: &File, placement: &GridPlacement) -> Result<GridPlacement, Refused> {
+fn adapted(file: &File, placement: &GridPlacement, target: &SdkTarget) -> Result<GridPlacement, Refused> {
     let placed = OnGrid { schedule: &file.schedule, placement };
-    TARGET.needs.adapt(placed).map_err(|e| Refused::lowering(NAME, &e))
+    target.needs.adapt(placed).map_err(|e| Refused::lowering(NAME, &e))
 }
 
-/// The wafer program that is emitted for a file.
-fn program(proven: &VerifiedFile) -> Result<WaferProgram, Refused> {
+/// The wafer program that is emitted for a file, and the target of its wafer.
+fn program(proven: &VerifiedFile) -> Result<(WaferProgram, SdkTarget), Refused> {
     let (wafer, placement) = on_wafer(proven.file())?;
-    let placement = adapted(proven.file(), placement)?;
-    lower(proven.verified(), &placement, wafer).map_err(|e| Refused::lowering(NAME, &e))
+    let target = SdkTarget::of(wafer.architecture);
+    let placement = adapted(proven.file(), placement, &target)?;
+    let program = lower(proven.verified(), &placement, wafer).map_err(|e| Refused::lowering(NAME, &e))?;
+    Ok((program, target))
 }
 
 impl Emitter for Csl {
@@ -42,7 +43,7 @@ impl Emitter for Csl {
     }
 
     fn summary(&self) -> &'static str {
-        "a CSL project for SDK 1.0 on the WSE-2: layout, PE programs, run script, commands"
+        "a CSL project for the WSE-2 (SDK 1.0) or the WSE-3 (SDK 2): layout, PE programs, run script, commands"
     }
 
     fn reference(&self) -> &'static str {
@@ -55,17 +56,18 @@ impl Emitter for Csl {
     }
 
     fn adapt(&self, file: &File) -> Result<Option<Placement>, Refused> {
-        let (_, placement) = on_wafer(file)?;
-        let adapted = adapted(file, placement)?;
+        let (wafer, placement) = on_wafer(file)?;
+        let adapted = adapted(file, placement, &SdkTarget::of(wafer.architecture))?;
         Ok((adapted != *placement).then_some(Placement::Grid(adapted)))
     }
 
     fn accepts(&self, proven: &VerifiedFile) -> Result<(), Refused> {
-        super::write::accepts(&program(proven)?, &TARGET)
+        let (program, target) = program(proven)?;
+        super::write::accepts(&program, &target)
     }
 
     fn emit(&self, proven: &VerifiedFile) -> Result<Files, Refused> {
-        let (program, target) = (program(proven)?, TARGET);
+        let (program, target) = program(proven)?;
         let files = emit(&program, &target)?;
         // What does not read back to the same program, or breaks a rule of the language, is a fault of this emitter: it
         // is refused rather than handed to a compiler.
@@ -110,13 +112,15 @@ impl Emitter for CslMeasured {
     }
 
     fn accepts(&self, proven: &VerifiedFile) -> Result<(), Refused> {
-        emit_measured(&program(proven)?, &TARGET).map(drop)
+        let (program, target) = program(proven)?;
+        emit_measured(&program, &target).map(drop)
     }
 
     fn emit(&self, proven: &VerifiedFile) -> Result<Files, Refused> {
         // The project without the functions that measure is read back and checked.
         Csl.emit(proven)?;
-        let files = emit_measured(&program(proven)?, &TARGET)?;
+        let (program, target) = program(proven)?;
+        let files = emit_measured(&program, &target)?;
         Ok(files.into_iter().map(|(name, text)| (name, text.into())).collect())
     }
 }
@@ -146,13 +150,15 @@ impl Emitter for CslModule {
     }
 
     fn accepts(&self, proven: &VerifiedFile) -> Result<(), Refused> {
-        emit_module(&program(proven)?, &TARGET).map(drop)
+        let (program, target) = program(proven)?;
+        emit_module(&program, &target).map(drop)
     }
 
     fn emit(&self, proven: &VerifiedFile) -> Result<Files, Refused> {
         // The project of the same operations and routes is read back and checked.
         Csl.emit(proven)?;
-        let files = emit_module(&program(proven)?, &TARGET)?;
+        let (program, target) = program(proven)?;
+        let files = emit_module(&program, &target)?;
         Ok(files.into_iter().map(|(name, text)| (name, text.into())).collect())
     }
 }

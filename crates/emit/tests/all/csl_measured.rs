@@ -8,7 +8,7 @@ use crate::{
 
 use unisono_algorithms::{ALGORITHMS, Case, Params};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
-use unisono_emit::csl::{SdkTarget, emit, emit_measured};
+use unisono_emit::csl::{Files, SdkTarget, emit, emit_measured};
 use unisono_lower::wafer::{PeProgram, WaferProgram, lower};
 use unisono_machine::{Grid, Machine};
 use unisono_schedule::verify::{Method, Verified};
@@ -30,13 +30,24 @@ fn launch(wafer: &mut Wafer, grid: Grid, function: &str, alpha: f64) -> Vec<(i64
 }
 
 fn lowered(name: &str, kind: Kind, grid: Grid, elements: u64) -> Option<WaferProgram> {
-    let wafer = Machine::preset("wse2").unwrap().get().cloned().unwrap();
-    let c = Collective::new(kind, grid.count() as u32, elements, 0, Operator::Sum, Dtype::F32).unwrap();
+    lowered_from(("wse2", &TARGET), name, kind, grid, elements, 0)
+}
+
+fn lowered_from(
+    (machine, target): (&str, &SdkTarget),
+    name: &str,
+    kind: Kind,
+    grid: Grid,
+    elements: u64,
+    root: u64,
+) -> Option<WaferProgram> {
+    let wafer = Machine::preset(machine).unwrap().get().cloned().unwrap();
+    let c = Collective::new(kind, grid.count() as u32, elements, root, Operator::Sum, Dtype::F32).unwrap();
     let case = Case::on_grid(c, grid, 5.0);
     let algorithm = unisono_algorithms::find(name).unwrap();
     algorithm.supports(&case, &Params::new()).ok()?;
     let placed = algorithm.build(&case, &Params::new()).unwrap();
-    let adapted = TARGET.needs.adapt(placed.grid().unwrap()).unwrap();
+    let adapted = target.needs.adapt(placed.grid().unwrap()).unwrap();
     Some(lower(&Verified::of(&placed.schedule, Method::Auto).unwrap(), &adapted, &wafer).unwrap())
 }
 
@@ -62,6 +73,10 @@ fn every_algorithm_is_measured_and_right() {
                         continue;
                     }
                 };
+                if is_ping_pong(&measured) {
+                    assert!(kind == Kind::Broadcast && grid.is_line());
+                    continue;
+                }
                 let inputs: Vec<Vec<f32>> = (0..grid.count())
                     .map(|r| vec![(r % 5 + 1) as f32; program.collective.input_len(r as u32) as usize])
                     .collect();
@@ -89,6 +104,68 @@ fn every_algorithm_is_measured_and_right() {
         }
     }
     assert!(ran > 30 && 5 * refused < ran, "{ran} ran, {refused} were refused");
+}
+
+fn is_ping_pong(files: &Files) -> bool {
+    files.iter().any(|f| f.1.contains("fn ping_pong() void {"))
+}
+
+/// The clock of the first PE alone gives the time: its hops, its elements and a few rounds to start at both ends.
+#[test]
+fn broadcasts_on_lines_are_measured_by_ping_pong() {
+    for (machine, target) in [("wse2", TARGET), ("wse3", SdkTarget::WSE3_SDK_2)] {
+        for (rows, cols, elements) in [(1, 2, 1), (1, 2, 40), (1, 7, 12), (24, 1, 1), (1, 24, 100), (2, 1, 5)] {
+            let grid = Grid::new(rows, cols);
+            let program = lowered_from((machine, &target), "flood", Kind::Broadcast, grid, elements, 0)
+                .expect("a flood is for lines");
+            let files = emit_measured(&program, &target).unwrap();
+            assert!(is_ping_pong(&files), "{machine}, {grid}");
+            let given: Vec<f32> = (0..elements).map(|e| (3 * e % 7) as f32).collect();
+            let mut inputs = vec![vec![0.0]; grid.count() as usize];
+            inputs[0].clone_from(&given);
+            let mut wafer = Wafer::load(&files, &inputs);
+            let mut times = Vec::new();
+            for skew in [0, 777] {
+                for (n, pe) in wafer.pes.iter_mut().enumerate() {
+                    pe.set_clock(1000 + skew * n as u64 % 400);
+                }
+                wafer.launch("ping_pong");
+                let at = |name: &str| wafer.pes[0].samples[name];
+                times.push((at("ended") - at("started")) as f64 / 20.0);
+                for (n, pe) in wafer.pes.iter().enumerate() {
+                    assert_eq!(pe.result()[..elements as usize], given, "{machine}, {grid}, PE {n}");
+                }
+            }
+            assert_eq!(times[0], times[1], "{machine}, {grid}: the clocks of other PEs have no part");
+            let wanted = (elements + grid.count()) as f64;
+            assert!((times[0] - wanted).abs() <= 4.0, "{machine}, {grid}: {} rounds for {wanted}", times[0]);
+            wafer.launch("compute");
+        }
+    }
+}
+
+/// On grids, from other PEs and of nothing, broadcasts are measured as reduces are, where a hop takes a known time.
+#[test]
+fn other_broadcasts_are_measured_by_calibrated_starts() {
+    for (rows, cols, root, elements) in [(3, 4, 0, 8), (1, 6, 2, 8), (1, 6, 0, 0)] {
+        let grid = Grid::new(rows, cols);
+        let program = |on| lowered_from(on, "flood", Kind::Broadcast, grid, elements, root).unwrap();
+        let files = emit_measured(&program(("wse2", &TARGET)), &TARGET).unwrap();
+        assert!(!is_ping_pong(&files));
+        let target = SdkTarget::WSE3_SDK_2;
+        let refused = emit_measured(&program(("wse3", &target)), &target).unwrap_err().to_string();
+        assert!(refused.contains("the cycles of a hop, which are not published for the WSE-3"), "{refused}");
+    }
+}
+
+#[test]
+fn a_ping_pong_takes_colors_and_queues_of_its_own() {
+    let flood = lowered("flood", Kind::Broadcast, Grid::new(1, 5), 8).unwrap();
+    let refusal = |target| emit_measured(&flood, &target).unwrap_err().to_string();
+    let few = refusal(SdkTarget { colors: &[0, 1, 2], ..TARGET });
+    assert!(few.contains("2 colors; a measurement takes 2 more of 3"), "{few}");
+    let queues = refusal(SdkTarget { output_queues: &[2], ..TARGET });
+    assert!(queues.contains("a measurement takes 1 and 1 more"), "{queues}");
 }
 
 /// With half a write for each PE the starts are apart, which the calibration sees.

@@ -93,7 +93,7 @@ fn colors() {
             ..PeProgram::default()
         })
     };
-    check(&routed(21), "21 colors in use; a program on SDK 1.0 has 20");
+    check(&routed(21), "21 colors in use; a program for Cerebras SDK 1.0 and the WSE-2 has 20");
     let files = emit(&routed(20));
     let layout = text(&files, "layout.csl");
     assert!(layout.contains("const color_8: color = @get_color(9);"), "8 starts functions");
@@ -116,9 +116,21 @@ fn switch_positions() {
 #[test]
 fn operations() {
     let fabric = End::Fabric;
-    let mut many = step(4, &[fabric(0)], End::Out(0));
-    many.2.push(fabric(1));
-    check(&with_step(many), "2 sinks; a vector operation has one destination");
+    let keeping = |len, more: &[End]| {
+        let mut many = step(len, &[fabric(0)], End::Out(0));
+        many.2.extend(more);
+        many
+    };
+    check(&with_step(keeping(4, &[fabric(1)])), "keeps and sends each element at once");
+    check(&with_step(keeping(4, &[End::Out(8)])), "2 sinks; a vector operation has one destination");
+    check(&with_step(keeping(4, &[fabric(1), fabric(2)])), "3 sinks; a vector operation has one destination");
+    for (len, chunk) in [(1, 1), (4, 2), (5, 3), (9, 8), (64, 8)] {
+        let mut kept = keeping(len, &[fabric(1)]);
+        (kept.0.chunk, kept.0.sinks_in_turn) = (chunk, true);
+        round_trip_of(kept.clone());
+        kept.0.advance = Some(1);
+        check(&with_step(kept), "an operation that keeps what it sends switches a color");
+    }
     check(
         &with_step(step(4, &[fabric(0), fabric(1), End::In(0)], End::Out(0))),
         "an element-wise chunk: 3 sources, 2 of them from the fabric",

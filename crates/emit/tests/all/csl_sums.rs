@@ -39,15 +39,46 @@ fn check_with(files: &Files, c: &Collective, combine: impl Fn(f32, f32) -> f32) 
     let value = |r, e| if c.operator == Operator::Prod { 1.0 + f32::from(value(r, e) > 9.0) } else { value(r, e) };
     let inputs: Vec<Vec<f32>> = (0..ranks).map(|r| (0..c.input_len(r as u32)).map(|e| value(r, e)).collect()).collect();
     let outputs = csl_interpreter::run(files, &inputs);
-    for (rank, output) in outputs.iter().enumerate().filter(|(r, _)| c.output_len(*r as u32) > 0) {
-        for e in 0..c.elements {
+    for (rank, output) in outputs.iter().enumerate() {
+        for e in 0..c.output_len(rank as u32) {
+            let reduced = |ranks, e| (0..ranks).map(|r| value(r, e)).reduce(&combine).unwrap();
+            // Blocks of ranks, and the block of this rank.
+            let (from, at) = ((e / c.elements) as usize, e % c.elements);
+            let own = rank as u32 * c.elements;
             let wanted = match c.kind {
-                Kind::Reduce | Kind::Allreduce => (0..ranks).map(|r| value(r, e)).reduce(&combine).unwrap(),
+                Kind::Reduce | Kind::Allreduce => reduced(ranks, e),
+                Kind::Scan => reduced(rank + 1, e),
+                Kind::ReduceScatter => reduced(ranks, own + e),
+                Kind::Allgather => value(from, at),
+                Kind::Alltoall => value(from, own + at),
                 _ => value(c.root as usize, e),
             };
             assert_eq!(output[e as usize], wanted, "element {e} at PE {rank} of {} on {ranks} PEs", c.kind);
         }
     }
+}
+
+/// Elements of blocks are fewer, as every rank has as many blocks as there are ranks.
+#[test]
+fn blocks_and_scans_by_every_operator_arrive_where_they_belong() {
+    let mut ran = 0;
+    for name in ["two-way", "x-y-scan"] {
+        let algorithm = unisono_algorithms::find(name).unwrap();
+        for &kind in algorithm.info().collectives {
+            for (operator, dtype) in [(Operator::Sum, Dtype::F32), (Operator::Max, Dtype::I32)] {
+                for (rows, cols) in [(1, 1), (1, 2), (1, 9), (7, 1), (2, 2), (3, 5)] {
+                    for elements in [0, 1, 7, 20] {
+                        let grid = Grid::new(rows, cols);
+                        let c = Collective::new(kind, grid.count() as u32, elements, 0, operator, dtype).unwrap();
+                        let files = project(algorithm, c, grid, &Params::new()).unwrap();
+                        check_with(&files, &c, |a, b| if operator == Operator::Max { a.max(b) } else { a + b });
+                        ran += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(ran > 150, "{ran} projects");
 }
 
 fn collective(kind: Kind, grid: Grid, elements: u64, root: u32) -> Collective {
@@ -58,10 +89,7 @@ fn collective(kind: Kind, grid: Grid, elements: u64, root: u32) -> Collective {
 fn every_algorithm_makes_right_sums_without_control_wavelets() {
     let mut ran = 0;
     for &algorithm in ALGORITHMS {
-        for kind in [Kind::Reduce, Kind::Allreduce, Kind::Broadcast] {
-            if !algorithm.info().collectives.contains(&kind) {
-                continue;
-            }
+        for &kind in algorithm.info().collectives.iter().filter(|k| **k != Kind::Message) {
             for (rows, cols) in [(1, 2), (1, 7), (1, 24), (6, 1), (4, 4), (7, 5), (2, 9)] {
                 let grid = Grid::new(rows, cols);
                 for (root, elements) in [(0, 24), (grid.count() as u32 / 2, 37), (grid.count() as u32 - 1, 1)] {

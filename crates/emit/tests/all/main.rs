@@ -11,6 +11,7 @@ mod csl_module;
 mod csl_refused;
 mod csl_round_trip;
 mod csl_sums;
+mod csl_wse3;
 mod executor;
 mod goal;
 mod gpu_plans;

@@ -250,8 +250,10 @@ fn step(placed: OnGrid, flow: &Flow, colors: &Colors, switches: &[Switch], id: I
     if schedule.sources(id).iter().all(given) && !schedule.sinks(id).iter().all(memory) {
         op.pace = placed.placement.pace;
     }
-    if schedule.sources(id).iter().filter(|&o| !memory(o)).count() > 1 {
+    let keeps = schedule.sinks(id).len() > 1;
+    if keeps || schedule.sources(id).iter().filter(|&o| !memory(o)).count() > 1 {
         op.chunk = placed.placement.chunk.clamp(1, op.len.max(1));
+        op.sinks_in_turn = keeps && placed.placement.chunk > 1;
     }
     for (stream, span) in flow.pushes(schedule, id) {
         let switch = switches[stream.index()];

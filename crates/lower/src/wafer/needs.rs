@@ -1,10 +1,11 @@
 //! What a target of emitted code needs of a placement: the same schedule, on routes and in an order that the target
 //! has.
 //!
-//! * Several fabric sources of one instruction are taken in chunks, as no vector operation has three sources.
+//! * Several fabric sources of one instruction, and several sinks, are taken in chunks, as no vector operation has
+//!   three sources or two sinks.
 //! * Leaves are not paced, as a vector operation runs as fast as the datapath.
-//! * No control wavelet is sent: routers switch only where their own PE has sent its last wavelet (`advance`), and a
-//!   switch changes where wavelets come from or where they go, not both.
+//! * No control wavelet is sent: routers switch only where their own PE has sent its last wavelet (`advance`), and on
+//!   some targets a switch changes where wavelets come from or where they go, not both.
 //!
 //! The last need is met by colors. The streams of one color that one PE receives from one side are a *group*. Two
 //! groups conflict where they meet at a router that would have to switch otherwise between them. Each color of the
@@ -31,6 +32,10 @@ use crate::{ANY_COLOR, GridPlacement, OnGrid};
 pub struct Needs {
     /// Elements that are taken from one of several fabric sources before the next, where the placement takes one.
     pub chunk: u32,
+    /// Fabric sources that a vector operation of two sources may have, 1 or 2.
+    pub fabric_sources: usize,
+    /// A switch may change where wavelets come from and where they go at once.
+    pub switches_both_sides: bool,
 }
 
 /// One stream at one router.
@@ -52,31 +57,33 @@ impl Needs {
     pub fn adapt(&self, placed: OnGrid) -> Result<GridPlacement, LowerError> {
         let mut placement = placed.placement.clone();
         placement.pace = 1;
-        if placement.chunk == 1 && needs_chunks(placed.schedule) {
+        if placement.chunk == 1 && self.takes_turns(placed.schedule) {
             placement.chunk = self.chunk;
         }
         if !placement.colors.is_empty() {
-            placement.colors = split(placed)?;
+            placement.colors = split(placed, self.switches_both_sides)?;
         }
         Ok(placement)
     }
-}
 
-/// Whether an instruction has three sources or more, several of them streams.
-fn needs_chunks(schedule: &Schedule) -> bool {
-    (0..schedule.instr_count()).map(InstrId::new).any(|id| {
-        let sources = schedule.sources(id);
-        sources.len() > 2 && sources.iter().filter(|s| matches!(s, Operand::Stream(_))).count() > 1
-    })
+    /// Whether an instruction is no vector operation, because it has several sinks, or several streams as sources and
+    /// three sources or more, or more streams than one may have.
+    fn takes_turns(&self, schedule: &Schedule) -> bool {
+        (0..schedule.instr_count()).map(InstrId::new).any(|id| {
+            let sources = schedule.sources(id);
+            let streams = sources.iter().filter(|s| matches!(s, Operand::Stream(_))).count();
+            schedule.sinks(id).len() > 1 || streams > 1 && (sources.len() > 2 || streams > self.fabric_sources)
+        })
+    }
 }
 
 /// The colors of a placement without those that would need control wavelets: the coloring that takes the fewest.
-fn split(placed: OnGrid) -> Result<Vec<u8>, LowerError> {
+fn split(placed: OnGrid, both_sides: bool) -> Result<Vec<u8>, LowerError> {
     let schedule = placed.schedule;
     let groups = Groups::new(placed)?;
     let mut by_turn: Vec<u32> = (0..narrow(groups.count)).collect();
-    let apart = coloring(&groups, &groups.conflicts(false), &by_turn);
-    let together = groups.conflicts(true);
+    let apart = coloring(&groups, &groups.conflicts(false, both_sides), &by_turn);
+    let together = groups.conflicts(true, both_sides);
     let merged = coloring(&groups, &together, &by_turn);
     let mut routers = vec![0u32; groups.count];
     groups.visits.iter().for_each(|v| routers[v.group as usize] += 1);
@@ -112,14 +119,13 @@ fn coloring(groups: &Groups, conflicts: &[BTreeSet<u32>], order: &[u32]) -> Vec<
 }
 
 /// Whether a router may pass `later` after `earlier` on one color: in the same position, or in the next one, to which
-/// the sender of `earlier` advances it.
-fn may_follow(earlier: &Visit, later: &Visit) -> bool {
+/// the sender of `earlier` advances it. A position that changes both sides is one only where a target has such.
+fn may_follow(earlier: &Visit, later: &Visit, both_sides: bool) -> bool {
     let (a, b) = (earlier.position, later.position);
     match (a.rx == b.rx, a.tx == b.tx) {
         (true, true) => true,
-        (false, false) => false,
         (false, true) => earlier.own,
-        (true, false) => earlier.own && b.tx.count() == 1,
+        (is_same, false) => earlier.own && b.tx.count() == 1 && (is_same || both_sides),
     }
 }
 
@@ -137,7 +143,7 @@ impl Groups {
     /// Groups that need different colors: those of one color of the placement between which a router would have to
     /// switch otherwise than by the advance of the first; and, where colors may be merged, groups of two colors at one
     /// router, whose turns there have no order.
-    fn conflicts(&self, across: bool) -> Vec<BTreeSet<u32>> {
+    fn conflicts(&self, across: bool, both_sides: bool) -> Vec<BTreeSet<u32>> {
         let mut conflicts = vec![BTreeSet::new(); self.count];
         for at in self.visits.chunk_by(|a, b| a.pe == b.pe) {
             check();
@@ -146,7 +152,8 @@ impl Groups {
             let runs: Vec<&Visit> = at.chunk_by(same).filter_map(<[Visit]>::last).collect();
             for (n, later) in runs.iter().enumerate() {
                 for earlier in runs[..n].iter().filter(|e| e.group != later.group) {
-                    let apart = if earlier.color == later.color { !may_follow(earlier, later) } else { across };
+                    let apart =
+                        if earlier.color == later.color { !may_follow(earlier, later, both_sides) } else { across };
                     if apart {
                         conflicts[earlier.group as usize].insert(later.group);
                         conflicts[later.group as usize].insert(earlier.group);

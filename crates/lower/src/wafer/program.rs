@@ -143,8 +143,12 @@ pub struct Op {
     /// A control wavelet follows the last wavelet sent on this color: every router on its way forwards it by the
     /// current position and then advances the color. It is not handed to any PE.
     pub control: Option<Color>,
-    /// Elements taken from one fabric source before the next is turned to, where there are several; at most `len`.
+    /// Elements taken from one fabric source before the next is turned to, where there are several, and elements that
+    /// one sink takes before the next, where they take turns; at most `len`.
     pub chunk: u32,
+    /// Sinks in memory take a chunk, and then those on the fabric take it from there, by operations of their own.
+    /// Otherwise one operation writes an element to all sinks.
+    pub sinks_in_turn: bool,
     /// At least this many cycles lie between two elements; 1 is as fast as the datapath.
     pub pace: u16,
     /// The instruction of the schedule it stems from.
@@ -153,9 +157,10 @@ pub struct Op {
 }
 
 impl Op {
-    /// Element operations of the datapath for one element: an n-source combine costs max(1, n - 1).
+    /// Element operations of the datapath for one element: an n-source combine costs max(1, n - 1), and one more where
+    /// sinks take turns.
     pub fn work(&self) -> u32 {
-        u32::from(self.sources).saturating_sub(1).max(1)
+        u32::from(self.sources).saturating_sub(1).max(1) + u32::from(self.sinks_in_turn)
     }
 }
 
@@ -201,6 +206,7 @@ impl Op {
             advance: None,
             control: None,
             chunk: 1,
+            sinks_in_turn: false,
             pace: 1,
             instr: InstrId(0),
             phase: 0,

@@ -210,7 +210,7 @@ impl Target for OnRanks {
         Ok(Details {
             terms: built.and_then(|schedule| schedule_terms(schedule).ok()),
             // A few words cost a message, whatever a byte costs.
-            note: (send == 0.0 && receive == 0.0 && bytes > 1024).then_some(FREE_BYTES),
+            note: (send == 0.0 && receive == 0.0 && bytes > 1024).then(|| FREE_BYTES.to_owned()),
             ..Details::default()
         })
     }

@@ -305,7 +305,7 @@ impl Target for OnSwitches {
         let (c, machine) = (&plan.problem.collective, &self.site.machine);
         let memory_ns = 16.0 * c.dtype.bytes() as f64 / machine.memory_gbps;
         let limited = memory_ns >= eq2_ns(machine, c.dtype.bytes()) && in_switches(plan.best().algorithm);
-        Ok(Details { note: (limited && c.elements > 1).then_some(MEMORY_LIMITS), ..Details::default() })
+        Ok(Details { note: (limited && c.elements > 1).then(|| MEMORY_LIMITS.to_owned()), ..Details::default() })
     }
 
     fn baseline(&self, kind: Kind) -> &'static str {

@@ -526,7 +526,8 @@ impl Target for OnNetwork {
         let is_partly_simulated = plan.candidates.iter().any(|one| self.is_estimated(one));
         let note = is_partly_simulated.then_some(NOT_SIMULATED);
         let note = if self.part.network.failed.is_empty() { note } else { Some(FAILED) };
-        Ok(Details { terms: built.and_then(|schedule| schedule_terms(schedule).ok()), note, ..Details::default() })
+        let terms = built.and_then(|schedule| schedule_terms(schedule).ok());
+        Ok(Details { terms, note: note.map(str::to_owned), ..Details::default() })
     }
 
     fn predict(&self, schedule: &Schedule, placement: Option<&Placement>) -> Result<Prediction, PlanError> {

@@ -323,6 +323,14 @@ impl Target for OnWafer {
             if sharper { IMPROVED_STAR } else { AVERAGED }
         });
         let note = if best.source == TimeSource::Simulated { Some(SIMULATED) } else { note };
+        let assumed = (!self.wafer.assumed.is_empty()).then(|| {
+            format!(
+                "{} of {} are assumed, because no source publishes them",
+                self.wafer.assumed.join(", "),
+                self.wafer.name
+            )
+        });
+        let notes: Vec<String> = note.map(str::to_owned).into_iter().chain(assumed).collect();
         let schedule = plan.schedule()?;
         let width = plan.problem.collective.dtype.bytes();
         let fits = |node| schedule.memory_elements(node) * width <= self.wafer.sram_bytes;
@@ -330,7 +338,7 @@ impl Target for OnWafer {
             fits_sram: Some(schedule.all_nodes().all(fits)),
             terms: Some(estimate.total()),
             phases: Some(self.phases(estimate)),
-            note,
+            note: (!notes.is_empty()).then(|| notes.join("; ")),
         })
     }
 

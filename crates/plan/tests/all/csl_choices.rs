@@ -10,7 +10,11 @@ use unisono_plan::{Asked, Part, Plan, Problem, TimeSource, emitter, plan_for};
 use unisono_schedule::verify::Method;
 
 fn planned(kind: Kind, side: u32, elements: u64) -> Plan {
-    let machine = Machine::preset("wse2").unwrap();
+    planned_on("wse2", kind, side, elements)
+}
+
+fn planned_on(machine: &str, kind: Kind, side: u32, elements: u64) -> Plan {
+    let machine = Machine::preset(machine).unwrap();
     let asked = Asked::new(kind, &machine, Part::Shape(format!("{side}x{side}").parse().unwrap()), elements);
     plan_for(Problem::new(&asked).unwrap(), None, &Default::default(), Some(emitter("csl").unwrap())).unwrap()
 }
@@ -28,9 +32,13 @@ fn value(rank: u32, element: u32) -> f32 {
 
 /// The interpreter's results of the choice for one case.
 fn check(kind: Kind, side: u32, elements: u32) {
+    check_on("wse2", kind, side, elements);
+}
+
+fn check_on(machine: &str, kind: Kind, side: u32, elements: u32) {
     let ranks = side * side;
     let inputs: Vec<Vec<f32>> = (0..ranks).map(|r| (0..elements).map(|e| value(r, e)).collect()).collect();
-    let outputs = csl_interpreter::run(&project(&planned(kind, side, elements.into())), &inputs);
+    let outputs = csl_interpreter::run(&project(&planned_on(machine, kind, side, elements.into())), &inputs);
     let holders = if kind == Kind::Reduce { 1 } else { ranks as usize };
     for (rank, output) in outputs.iter().enumerate().take(holders) {
         for (e, &found) in output.iter().enumerate() {
@@ -47,6 +55,41 @@ fn choices_on_16x16_make_right_sums() {
             check(kind, 16, elements);
         }
     }
+}
+
+/// Plans for the WSE-3 are emitted for it, and say what they assume of it.
+#[test]
+fn choices_for_the_wse_3_make_right_sums() {
+    for (kind, elements) in [(Kind::Reduce, 32), (Kind::Allreduce, 16)] {
+        check_on("wse3", kind, 8, elements);
+    }
+    let plan = planned_on("wse3", Kind::Reduce, 8, 32);
+    let commands = project(&plan).into_iter().find(|f| f.0 == "commands.sh").unwrap().1;
+    assert!(commands.contains("--arch=wse3 "), "{commands}");
+    let note = plan.report().unwrap().note.unwrap();
+    assert!(note.contains("ramp_latency_cycles, clock_mhz, queue_depth of wse3 are assumed"), "{note}");
+}
+
+/// What keeps and sends is planned in the form that is emitted: 8 elements are kept, and then sent.
+#[test]
+fn a_scan_is_timed_as_it_is_emitted() {
+    let plan = planned(Kind::Scan, 4, 16);
+    assert_eq!((plan.best().algorithm.name(), plan.best().source), ("x-y-scan", TimeSource::Simulated));
+    let file = plan.file().unwrap();
+    let proven = VerifiedFile::new(&file, Method::Auto).unwrap();
+    let run = unisono_plan::simulate(&proven, &Default::default()).unwrap();
+    assert_eq!(run.cycles.map(|c| c as f64), plan.best().time.cycles);
+    let machine = Machine::preset("wse2").unwrap();
+    let asked = Asked::new(Kind::Scan, &machine, Part::Shape("4x4".parse().unwrap()), 16);
+    let ideal = plan_for(Problem::new(&asked).unwrap(), None, &Default::default(), None).unwrap();
+    assert!(plan.best().time.cycles > ideal.best().time.cycles, "two operations an element take longer than one");
+}
+
+/// Four k-d trees are predicted to take 2 % longer than the best X-Y reduce, and take 2 % less.
+#[test]
+fn what_is_predicted_too_slow_is_simulated_too() {
+    let plan = planned(Kind::Reduce, 16, 16);
+    assert_eq!((plan.best().algorithm.name(), plan.best().params.get("trees")), ("kd-tree", Some("4")));
 }
 
 #[test]

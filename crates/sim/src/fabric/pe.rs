@@ -96,7 +96,7 @@ impl Thread {
         let sources = program.sources(op);
         self.sources = sources.len() as u8;
         self.pairs = o.chunk == 1 || !matches!(sources, [End::Fabric(_), End::Fabric(_), ..]);
-        self.work = if self.pairs { o.work() as u8 } else { self.sources };
+        self.work = if self.pairs { o.work() as u8 } else { self.sources + u8::from(o.sinks_in_turn) };
         self.switches = if o.control.is_some() { 2 } else { u8::from(o.advance.is_some()) };
         self.pace = o.pace;
         self.waits = program.waits(op).next().is_some();
@@ -107,10 +107,11 @@ impl Thread {
     #[inline]
     fn takes(&self) -> Range<usize> {
         let (step, sources) = (usize::from(self.step), usize::from(self.sources));
+        // Beyond the last source a step sends what the memory sink has of the chunk.
         match (self.pairs, step) {
-            (false, _) => step..step + 1,
+            (false, _) => step.min(sources)..sources.min(step + 1),
             (true, 0) => 0..sources.min(2),
-            (true, _) => step + 1..step + 2,
+            (true, _) => sources.min(step + 1)..sources.min(step + 2),
         }
     }
 

@@ -52,6 +52,10 @@ fn operation(file: &str, code: &Code, run: &Run, target: &SdkTarget, found: &mut
     if run.builtin == MAP && operands.iter().any(|d| !d.is_memory()) {
         found.add("operand", &place, format!("`{MAP}` waits for the fabric, and no other thread runs meanwhile"));
     }
+    if sources.iter().filter(|s| matches!(s, Descriptor::In { .. })).count() > target.needs.fabric_sources {
+        let wafer = target.wafer;
+        found.add("operand", &place, format!("more sources from the fabric than the {wafer} takes in one operation"));
+    }
     if let [Descriptor::In { .. }, Descriptor::Memory { .. }] = sources {
         found.add("operand", &place, "a fabric source stands before a memory source");
     }
@@ -134,7 +138,8 @@ fn queues(file: &str, code: &Code, target: &SdkTarget, found: &mut Findings) {
             taken.push(id);
         }
     }
-    for queue in code.input_queues.keys() {
+    let bound = code.output_queues.keys().filter(|_| target.binds_queues);
+    for queue in code.input_queues.keys().chain(bound) {
         let given: Vec<&str> = code.queue_colors.iter().filter(|q| q.0 == *queue).map(|q| q.1.as_str()).collect();
         let wanted = color_of.get(queue.as_str()).copied();
         if wanted.is_some() && given != wanted.as_slice() {

@@ -42,7 +42,7 @@ pub fn check(project: &Project, target: &SdkTarget, found: &mut Findings) {
         params(code, &spec.file, &spec.params, layout, found);
     }
     for (file, code) in &project.codes {
-        exports(file, code, layout, found);
+        exports(file, code, layout, target, found);
     }
 }
 
@@ -106,7 +106,7 @@ fn params(code: &Code, file: &str, given: &[(String, crate::csl::read::Expr)], l
     }
 }
 
-fn exports(file: &str, code: &Code, layout: &Layout, found: &mut Findings) {
+fn exports(file: &str, code: &Code, layout: &Layout, target: &SdkTarget, found: &mut Findings) {
     for (name, _) in &layout.exports {
         if !code.exports.contains(name) {
             found.add("export", file, format!("the layout exports `{name}`, the program does not"));
@@ -120,7 +120,9 @@ fn exports(file: &str, code: &Code, layout: &Layout, found: &mut Findings) {
     if !layout.exports.iter().any(|e| e.0 == "compute") {
         found.add("export", PLACE, "`compute` is not exported, so the host cannot start it");
     }
-    if !code.rpc {
-        found.add("export", file, "no `@rpc`: the host cannot start a function");
+    match (target.launch, code.rpc) {
+        (Some(_), false) => found.add("export", file, "no `@rpc`: the host cannot start a function"),
+        (None, true) => found.add("export", file, "`@rpc`, by which the host of SDK 1.0 alone starts functions"),
+        _ => {}
     }
 }

@@ -9,6 +9,16 @@ pub fn check(project: &Project, target: &SdkTarget, found: &mut Findings) {
         positions(config, target, &place, found);
         if project.layout.color(&config.color).is_none() {
             found.add("color", &place, format!("`{}` is no color of the layout", config.color));
+        } else if let Some(number) = project.layout.color(&config.color)
+            && !config.switches.is_empty()
+            && !target.switched_colors.iter().any(|&c| u64::from(c) == number)
+        {
+            let wafer = target.wafer;
+            found.add(
+                "position",
+                &place,
+                format!("color {number} has switch positions, which it may not have on the {wafer}"),
+            );
         } else if let Err(e) = project.route(config) {
             found.add("position", &place, e.message);
         }
@@ -34,11 +44,16 @@ fn positions(config: &Config, target: &SdkTarget, place: &str, found: &mut Findi
         }
         match (&switch.rx, &switch.tx) {
             (Some(one), None) | (None, Some(one)) if one.len() == 1 => {}
+            (Some(rx), Some(tx)) if target.needs.switches_both_sides && rx.len() == 1 && tx.len() == 1 => {}
             (Some(_), Some(_)) => {
+                let wafer = target.wafer;
                 found.add(
                     "position",
                     place,
-                    format!("`pos{}` names both sides; the WSE-2 switches one", switch.number),
+                    format!(
+                        "`pos{}` names both sides, of one or more directions; the {wafer} does not switch so",
+                        switch.number
+                    ),
                 );
             }
             _ => found.add("position", place, format!("`pos{}` does not name one direction", switch.number)),

@@ -123,13 +123,10 @@ impl<'a> Run<'a> {
                 }
             }
             let o = self.program.op(number);
-            let items = [
-                (Some(Item::Data(ready)), self.program.sinks(number).first()),
-                (o.advance.map(|_| Item::Advance), self.program.sinks(number).first()),
-                (o.control.map(|_| Item::Control), self.program.sinks(number).first()),
-            ];
+            let sink = self.program.sinks(number).iter().find(|s| matches!(s, End::Fabric(_)));
+            let items = [Some(Item::Data(ready)), o.advance.map(|_| Item::Advance), o.control.map(|_| Item::Control)];
             let last = ready == left;
-            for (n, (item, sink)) in items.into_iter().enumerate() {
+            for (n, item) in items.into_iter().enumerate() {
                 if let (Some(item), Some(End::Fabric(c))) = (item, sink)
                     && (n == 0 || last)
                     && let Some(r) = self.route(pe, *c)

@@ -15,6 +15,9 @@ pub fn check(file: &str, code: &Code, project: &Project, target: &SdkTarget, fou
         if code.tasks.contains_key(name) && !code.unblocked.contains(name) {
             found.add("task", file, format!("task `{name}` is blocked and never unblocked"));
         }
+        if code.params.contains(name) && target.binds_queues {
+            found.add("task", file, format!("color `{name}` is blocked; on the {} queues are", target.wafer));
+        }
     }
     ids(file, code, project, target, found);
     if !code.threads.asynchronous {
@@ -22,7 +25,7 @@ pub fn check(file: &str, code: &Code, project: &Project, target: &SdkTarget, fou
     }
     activations(file, code, found);
     signals(file, code, found);
-    live(file, code, found);
+    live(file, code, target, found);
 }
 
 fn ids(file: &str, code: &Code, project: &Project, target: &SdkTarget, found: &mut Findings) {
@@ -34,7 +37,9 @@ fn ids(file: &str, code: &Code, project: &Project, target: &SdkTarget, found: &m
         if !target.local_tasks.iter().any(|&t| u64::from(t) == number) {
             found.add("task", file, format!("`{id}` is id {number}, which is reserved"));
         }
-        if let Some((color, _)) = project.layout.colors.iter().find(|c| c.1 == number) {
+        if target.tasks_share_colors
+            && let Some((color, _)) = project.layout.colors.iter().find(|c| c.1 == number)
+        {
             found.add("task", file, format!("`{id}` is id {number}, which `{color}` has too"));
         }
         let same = code.tasks.iter().find(|t| t.0 != id && *t.1 == number);
@@ -93,19 +98,34 @@ fn held<'a>(code: &'a Code, run: &'a Run) -> Vec<(bool, &'a str)> {
         .collect()
 }
 
-/// The output queue's number, else the first input queue's.
+/// The one that is chosen, else the output queue's number, else the first input queue's.
 fn microthread(code: &Code, run: &Run) -> Option<u64> {
+    if let Some(chosen) = &run.microthread {
+        return code.microthreads.get(chosen).copied();
+    }
     let held = held(code, run);
     let (input, queue) = held.iter().find(|q| !q.0).or(held.first())?;
     let ids = if *input { &code.input_queues } else { &code.output_queues };
     ids.get(*queue).copied()
 }
 
-fn live(file: &str, code: &Code, found: &mut Findings) {
+fn live(file: &str, code: &Code, target: &SdkTarget, found: &mut Findings) {
     let steps = &code.threads.steps;
     let lengths: Vec<usize> = steps.iter().map(Vec::len).collect();
     let first: Vec<usize> = lengths.iter().scan(0, |at, n| Some(std::mem::replace(at, *at + n))).collect();
     let runs: Vec<&Run> = steps.iter().flatten().map(|s| &s.run).collect();
+    for run in runs.iter().filter(|r| r.asynchronous) {
+        let chosen = run.microthread.as_ref().map(|name| code.microthreads.get(name).copied().unwrap_or(u64::MAX));
+        let is_free = |id| target.microthreads.iter().any(|&m| u64::from(m) == id);
+        if !chosen.map_or(target.microthreads.is_empty(), is_free) {
+            let (line, wafer) = (run.line, target.wafer);
+            found.add(
+                "live",
+                file,
+                format!("line {line} does not choose its microthread as programs of the {wafer} do"),
+            );
+        }
+    }
     let mut waits = Vec::new();
     for (number, step) in steps.iter().flatten().enumerate() {
         for &(thread, ended) in &step.waits {

@@ -113,6 +113,9 @@ impl<'a> Assembly<'a> {
         };
         let len = u32::try_from(sink.extent()).map_err(|_| "too long".to_owned())?;
         let to = self.place(name, sink)?;
+        if run.onward {
+            return self.onward(run, sources, &to, len);
+        }
         let advances = match sink {
             Descriptor::Out { control: true, .. } => return self.control(&to, len),
             Descriptor::Out { advance, .. } => *advance,
@@ -177,6 +180,32 @@ impl<'a> Assembly<'a> {
         Ok(())
     }
 
+    /// Sends on what the last operation has just kept in memory.
+    fn onward(&mut self, run: &Run, sources: &[(&String, &Descriptor)], to: &Place, len: u32) -> Result<(), String> {
+        let (Place::End(to @ End::Fabric(_)), [(name, source)]) = (to, sources) else {
+            return Err("what is kept is sent from memory to the fabric".to_owned());
+        };
+        if run.builtin != move_builtin(self.collective.dtype) || self.sum.is_some() || self.arrived.is_some() {
+            return Err(format!("`{}` between the parts of a chunk", run.builtin));
+        }
+        let from = self.place(name, source)?;
+        let (op, _, sinks) = self.ops.last_mut().ok_or("nothing was kept")?;
+        let kept = op.len.checked_sub(len).and_then(|skip| along(*sinks.first()?, skip));
+        let Place::End(from) = from else { return Err("what is kept is no sum of a chunk".to_owned()) };
+        if kept != Some(from) {
+            return Err("what is sent is not what was kept".to_owned());
+        }
+        match sinks[1..] {
+            [] if op.len == len => {
+                sinks.push(*to);
+                (op.chunk, op.sinks_in_turn) = (len, true);
+            }
+            [before] if before == *to => {}
+            _ => return Err("what is kept is sent on another color, or was not sent before".to_owned()),
+        }
+        Ok(())
+    }
+
     fn control(&mut self, to: &Place, len: u32) -> Result<(), String> {
         let Place::End(to @ End::Fabric(color)) = *to else {
             return Err("a control wavelet to memory".to_owned());
@@ -224,20 +253,25 @@ impl<'a> Assembly<'a> {
     }
 }
 
+/// The place `skip` elements into a vector in memory.
+fn along(end: End, skip: u32) -> Option<End> {
+    match end {
+        End::In(start) => start.checked_add(skip).map(End::In),
+        End::Out(start) => start.checked_add(skip).map(End::Out),
+        End::Tmp(start) => start.checked_add(skip).map(End::Tmp),
+        End::Fabric(_) => None,
+    }
+}
+
 /// Adds `len` elements to an operation: the next part of a long one, or the next chunk of one in turns, which is no
 /// longer than those before it.
 fn join(last: &mut Step, len: u32, from: &[End], to: End, advance: Option<Color>, chunk: u32) -> Result<(), String> {
     let (op, sources, sinks) = last;
     let before = op.len;
-    let follows = |a: &End, b: &End| match (*a, *b) {
-        (End::In(a), End::In(b)) | (End::Out(a), End::Out(b)) | (End::Tmp(a), End::Tmp(b)) => {
-            a.checked_add(before) == Some(b)
-        }
-        (a, b) => a == b,
-    };
+    let follows = |a: &End, b: &End| if matches!(a, End::Fabric(_)) { a == b } else { along(*a, before) == Some(*b) };
     let continued = sources.len() == from.len()
         && sources.iter().zip(from).all(|(a, b)| follows(a, b))
-        && matches!(&sinks[..], [a] if follows(a, &to));
+        && matches!(&sinks[..], [a] | [a, _] if follows(a, &to));
     let whole = before.is_multiple_of(op.chunk) && chunk <= op.chunk;
     if !continued || op.advance.is_some() || op.control.is_some() || !whole {
         return Err("it does not go on with the operation before".to_owned());

@@ -42,6 +42,7 @@ pub struct Code {
     pub input_queues: BTreeMap<String, u64>,
     pub output_queues: BTreeMap<String, u64>,
     pub tasks: BTreeMap<String, u64>,
+    pub microthreads: BTreeMap<String, u64>,
     /// Counters and flags, with their first value.
     pub counters: BTreeMap<String, u64>,
     pub descriptors: BTreeMap<String, Descriptor>,
@@ -79,6 +80,7 @@ impl Code {
                 }
             }
         }
+        code.name_colors().map_err(|message| ReadError::new(file, 1, message))?;
         code.threads = bodies.read(file)?;
         Ok(code)
     }
@@ -100,6 +102,7 @@ impl Code {
                 ("@get_input_queue", [Expr::Int(q)]) => self.input_queues.insert(key, *q).is_none(),
                 ("@get_output_queue", [Expr::Int(q)]) => self.output_queues.insert(key, *q).is_none(),
                 ("@get_local_task_id", [Expr::Int(id)]) => self.tasks.insert(key, *id).is_none(),
+                ("@get_ut_id", [Expr::Int(id)]) => self.microthreads.insert(key, *id).is_none(),
                 ("@get_dsd", [Expr::Name(kind), fields]) => {
                     let descriptor = descriptor(kind, fields).ok_or_else(unknown)?;
                     self.descriptors.insert(key, descriptor).is_none()
@@ -109,6 +112,19 @@ impl Code {
             _ => return Err(unknown()),
         };
         if is_new { Ok(()) } else { Err(format!("`{name}` is declared twice")) }
+    }
+
+    /// Gives operands that name their queue alone the color of that queue.
+    fn name_colors(&mut self) -> Result<(), String> {
+        for (name, descriptor) in &mut self.descriptors {
+            if let Descriptor::In { color, queue, .. } = descriptor
+                && color.is_empty()
+            {
+                let given = self.queue_colors.iter().find(|q| q.0 == *queue);
+                color.clone_from(&given.ok_or_else(|| format!("`{name}` has no color, and its queue has none"))?.1);
+            }
+        }
+        Ok(())
     }
 
     fn setup(&mut self, s: &StmtKind) -> Result<(), String> {
@@ -145,12 +161,15 @@ fn descriptor(kind: &str, fields: &Expr) -> Option<Descriptor> {
     }
     let extent = fields.field("extent")?.int()?;
     let name = |field: &str| Some(fields.field(field)?.name()?.to_owned());
-    let color = name("fabric_color")?;
     let on = |field: &str| fields.field(field).is_some_and(Expr::is_true);
     match kind {
-        "fabin_dsd" => Some(Descriptor::In { color, queue: name("input_queue")?, extent }),
+        // Where queues have colors, an operand may leave its own out.
+        "fabin_dsd" => {
+            let color = name("fabric_color").unwrap_or_default();
+            Some(Descriptor::In { color, queue: name("input_queue")?, extent })
+        }
         "fabout_dsd" => Some(Descriptor::Out {
-            color,
+            color: name("fabric_color")?,
             queue: name("output_queue")?,
             extent,
             control: on("control"),

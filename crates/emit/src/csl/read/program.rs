@@ -9,7 +9,10 @@ use super::{
     Code, Config, Project, ReadError,
     template::{Template, template},
 };
-use crate::csl::write::{MAP, OPERATOR_FILE, operator_module, vectors};
+use crate::csl::{
+    SdkTarget,
+    write::{MAP, OPERATOR_FILE, operator_module, vectors},
+};
 
 /// Reads an emitted project back: equal to [`normalised`](crate::csl::normalised) of what was emitted.
 ///
@@ -60,7 +63,8 @@ impl Project {
         }
         let uses = |code: &Code| code.threads.steps.iter().flatten().any(|s| s.run.builtin == MAP);
         if self.codes.values().any(uses) != self.operator.is_some()
-            || self.operator.is_some() && self.operator != operator_module(&collective)
+            || self.operator.is_some()
+                && SdkTarget::ALL.iter().all(|t| self.operator != operator_module(&collective, t))
         {
             let (operator, dtype) = (collective.operator, collective.dtype);
             return Err(ReadError::new(

@@ -19,9 +19,13 @@ pub struct Run {
     pub asynchronous: bool,
     /// The id of the task that is activated when it has ended.
     pub activates: Option<String>,
+    /// The microthread that the program chooses.
+    pub microthread: Option<String>,
     pub phase: u16,
     /// Goes on with the operation before.
     pub more: bool,
+    /// Sends what the operation before has kept.
+    pub onward: bool,
 }
 
 /// An operation in its place: `waits` are `(thread, steps of it that must have ended)`.
@@ -136,12 +140,17 @@ pub fn is_unblock(e: &Expr) -> bool {
 pub struct Notes {
     phase: u16,
     more: bool,
+    onward: bool,
 }
 
 impl Notes {
     pub fn take(&mut self, note: &str) -> Result<(), String> {
         if note == "more" {
             self.more = true;
+            return Ok(());
+        }
+        if note == "onward" {
+            self.onward = true;
             return Ok(());
         }
         let phase = note.strip_prefix("phase ").and_then(|n| n.parse().ok());
@@ -158,7 +167,7 @@ pub fn run(line: u32, e: &Expr, notes: &mut Notes) -> Result<Run, String> {
     if !builtin.starts_with('@') || builtin == "@activate" {
         return Err(format!("`{builtin}` is not a vector operation"));
     }
-    let (mut operands, mut activates, mut asynchronous) = (Vec::new(), None, false);
+    let (mut operands, mut activates, mut microthread, mut asynchronous) = (Vec::new(), None, None, false);
     let args = match &args[..] {
         [Expr::Name(function), operands @ ..] if builtin == MAP && function == OPERATOR_FUNCTION => operands,
         _ if builtin == MAP => return Err(format!("`{MAP}` applies `{OPERATOR_FUNCTION}` only")),
@@ -170,6 +179,7 @@ pub fn run(line: u32, e: &Expr, notes: &mut Notes) -> Result<Run, String> {
             Expr::Struct(_) if arg.field("async").is_some_and(Expr::is_true) => {
                 asynchronous = true;
                 activates = arg.field("activate").and_then(Expr::name).map(str::to_owned);
+                microthread = arg.field("ut_id").and_then(Expr::name).map(str::to_owned);
             }
             _ => {
                 return Err(format!("an operand of `{builtin}` is not the name of a descriptor"));
@@ -187,8 +197,10 @@ pub fn run(line: u32, e: &Expr, notes: &mut Notes) -> Result<Run, String> {
         operands,
         asynchronous,
         activates,
+        microthread,
         phase: notes.phase,
         more: std::mem::take(&mut notes.more),
+        onward: std::mem::take(&mut notes.onward),
     })
 }
 

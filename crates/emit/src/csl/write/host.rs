@@ -2,11 +2,12 @@
 
 use unisono_collective::{Dtype, Kind, Operator};
 
-use super::{NOT_COMPILED, plan::Plan};
+use super::{head, ping_pong, plan::Plan};
 use crate::csl::SdkTarget;
 
 const RUN: &str = include_str!("run.py.txt");
 const MEASURING: &str = include_str!("measure.py.txt");
+const PLAYING: &str = include_str!("ping_pong.py.txt");
 
 /// The command and the note that a project which measures has more.
 pub const MEASURE: &str = "cs_python measure.py --name out ${CMADDR:+--cmaddr \"$CMADDR\"}\n";
@@ -15,10 +16,26 @@ pub const MEASURED: &str = "
 and loads and runs the program `--repeats` times. The clocks of PEs are read by the library `<time>`.
 ";
 
-/// The script that measures.
-pub fn measure_script(plan: &Plan) -> String {
+pub const PING_PONG: &str = "
+`compute` broadcasts from the first PE, and then from the last PE what it received. `measure.py` measures that by ping-pong, as
+section 8.3 of \"Near-Optimal Wafer-Scale Reduce\" does, `--repeats` times. The clock of the first PE is read by the library `<time>`.
+";
+
+/// The script that measures a broadcast by ping-pong.
+pub fn ping_pong_script(target: &SdkTarget) -> String {
     let fields = [
-        ("<<head>>", NOT_COMPILED.to_owned()),
+        ("<<head>>", head(target)),
+        ("<<rounds>>", ping_pong::ROUNDS.to_string()),
+        ("<<system>>", target.system.to_owned()),
+    ];
+    fields.iter().fold(PLAYING.to_owned(), |text, (field, value)| text.replace(field, value))
+}
+
+/// The script that measures.
+pub fn measure_script(plan: &Plan, target: &SdkTarget) -> String {
+    let fields = [
+        ("<<head>>", head(target)),
+        ("<<system>>", target.system.to_owned()),
         ("<<kind>>", plan.collective.kind.name().to_owned()),
         ("<<rows>>", plan.grid.rows.to_string()),
         ("<<cols>>", plan.grid.cols.to_string()),
@@ -27,7 +44,7 @@ pub fn measure_script(plan: &Plan) -> String {
 }
 
 /// The template with the collective's numbers, and what each rank must end with.
-pub fn run_script(plan: &Plan) -> String {
+pub fn run_script(plan: &Plan, target: &SdkTarget) -> String {
     let c = &plan.collective;
     let dtype = if c.dtype == Dtype::I32 { "int32" } else { "float32" };
     let combine = match c.operator {
@@ -61,8 +78,9 @@ pub fn run_script(plan: &Plan) -> String {
     };
     let input = |r| c.input_len(r);
     let output = |r| c.output_len(r);
-    let fields: [(&str, &str); 11] = [
-        ("<<head>>", NOT_COMPILED),
+    let fields: [(&str, &str); 12] = [
+        ("<<head>>", &head(target)),
+        ("<<system>>", target.system),
         ("<<kind>>", c.kind.name()),
         ("<<rows>>", &plan.grid.rows.to_string()),
         ("<<cols>>", &plan.grid.cols.to_string()),
@@ -81,16 +99,18 @@ pub fn run_script(plan: &Plan) -> String {
 pub fn commands(plan: &Plan, target: &SdkTarget) -> String {
     let (width, height) = (plan.grid.cols + target.host_columns, plan.grid.rows + target.host_rows);
     let [fabric_width, fabric_height] = target.fabric;
+    let (head, system) = (head(target), target.system);
+    let arch = target.arch.map_or_else(String::new, |arch| format!(" --arch={arch}"));
     format!(
         "#!/usr/bin/env bash
-# Compiles and runs: on the simulator, or on a CS-2 with CMADDR=IP:port in the environment.
-# {NOT_COMPILED}
+# Compiles and runs: on the simulator, or on a {system} with CMADDR=IP:port in the environment.
+# {head}
 set -e
 
 dims={width},{height}
 if [ -n \"$CMADDR\" ]; then dims={fabric_width},{fabric_height}; fi
 
-cslc ./layout.csl --fabric-dims=\"$dims\" --fabric-offsets=4,1 -o out --memcpy --channels=1
+cslc ./layout.csl{arch} --fabric-dims=\"$dims\" --fabric-offsets=4,1 -o out --memcpy --channels=1
 cs_python run.py --name out ${{CMADDR:+--cmaddr \"$CMADDR\"}}
 "
     )
@@ -107,29 +127,31 @@ pub fn readme(plan: &Plan, target: &SdkTarget) -> String {
     } else {
         "Nothing has to be set back between runs."
     };
+    let launch = target.launch.map_or_else(String::new, |color| format!(" Color {color} starts functions."));
     let colors: Vec<String> = plan.colors.iter().map(|(c, n)| format!("{c} as {n}")).collect();
     format!(
         "# {} of {} {} on {} PEs
 
-{NOT_COMPILED}
+{}
 
 | file | what |
 |---|---|
 | `layout.csl` | which PE runs which program, and the routes of the colors |
 | `pe_N.csl` | {} programs |{}
 | `run.py` | loads data, runs, reads back and compares with NumPy |
-| `commands.sh` | compiles and runs, on the simulator or with `CMADDR` on a CS-2 |
+| `commands.sh` | compiles and runs, on the simulator or with `CMADDR` on a {} |
 
-Colors of the program as colors of the fabric: {}. Color {} starts functions.
+Colors of the program as colors of the fabric: {}.{launch}
 {again}
 ",
         c.kind,
         c.elements,
         c.dtype,
         plan.grid,
+        head(target),
         plan.classes.len(),
         if plan.is_mapped() { "\n| `operator.csl` | the operator, which `@map` applies |" } else { "" },
+        target.system,
         if colors.is_empty() { "none".to_owned() } else { colors.join(", ") },
-        target.launch
     )
 }

@@ -9,7 +9,7 @@ use unisono_base::narrow;
 use unisono_lower::wafer::{ColorRoute, Port, Ports};
 
 use super::{
-    NOT_COMPILED,
+    head,
     measured::Role,
     plan::{Kind, Plan, file_name},
     ranges::{Progression, rectangles},
@@ -23,8 +23,11 @@ type Group = (u32, Role, Vec<(u32, u32)>);
 pub fn print(plan: &Plan, target: &SdkTarget, role: impl Fn(u32, u32) -> Role) -> String {
     let (c, grid) = (&plan.collective, plan.grid);
     let mut text = format!(
-        "// A {} of {} {} on a grid of {grid} rows and columns of PEs.\n// {NOT_COMPILED}\n",
-        c.kind, c.elements, c.dtype
+        "// A {} of {} {} on a grid of {grid} rows and columns of PEs.\n// {}\n",
+        c.kind,
+        c.elements,
+        c.dtype,
+        head(target)
     );
     let _ = writeln!(
         text,
@@ -41,10 +44,14 @@ pub fn print(plan: &Plan, target: &SdkTarget, role: impl Fn(u32, u32) -> Role) -
     for (color, number) in &plan.colors {
         let _ = writeln!(text, "const color_{color}: color = @get_color({number});");
     }
+    if let Some(launch) = target.launch {
+        let _ = write!(text, "\nconst LAUNCH: color = @get_color({launch});\n");
+    }
+    let launch = if target.launch.is_some() { ", .LAUNCH = LAUNCH" } else { "" };
     let _ = write!(
         text,
-        "\nconst LAUNCH: color = @get_color({});\n\nconst memcpy = @import_module(\"<memcpy/get_params>\", .{{ .width = {}, .height = {}, .LAUNCH = LAUNCH }});\n\nlayout {{\n  @set_rectangle({}, {});\n",
-        target.launch, grid.cols, grid.rows, grid.cols, grid.rows
+        "\nconst memcpy = @import_module(\"<memcpy/get_params>\", .{{ .width = {}, .height = {}{launch} }});\n\nlayout {{\n  @set_rectangle({}, {});\n",
+        grid.cols, grid.rows, grid.cols, grid.rows
     );
     let mut groups: Vec<Group> = Vec::new();
     let mut group_of: FxHashMap<(u32, Role), usize> = FxHashMap::default();
@@ -121,9 +128,11 @@ pub fn config(route: &ColorRoute) -> String {
     if positions.len() > 1 {
         text.push_str(", .switches = .{ ");
         for (n, w) in positions.windows(2).enumerate() {
-            // Limits were checked: one side changes, to one direction; a repeated position names its input.
-            let (side, ports) = if w[0].tx == w[1].tx { ("rx", w[1].rx) } else { ("tx", w[1].tx) };
-            let _ = write!(text, ".pos{} = .{{ .{side} = {} }}, ", n + 1, directions(ports));
+            // Limits were checked: what changes is one direction; a repeated position names its input.
+            let input = (w[0].rx != w[1].rx || w[0].tx == w[1].tx).then(|| format!(".rx = {}", directions(w[1].rx)));
+            let output = (w[0].tx != w[1].tx).then(|| format!(".tx = {}", directions(w[1].tx)));
+            let sides: Vec<String> = input.into_iter().chain(output).collect();
+            let _ = write!(text, ".pos{} = .{{ {} }}, ", n + 1, sides.join(", "));
         }
         text.push_str(".current_switch_pos = 0, .ring_mode = false }");
     }

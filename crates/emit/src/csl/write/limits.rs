@@ -48,7 +48,8 @@ fn whole(program: &WaferProgram, target: &SdkTarget) -> Check {
     let colors = program.colors().len();
     if colors > target.colors.len() {
         return Err(format!(
-            "{colors} colors in use; a program on SDK 1.0 has {}, the host link takes the others",
+            "{colors} colors in use; a program for {} has {}, the host link takes the others",
+            target.name,
             target.colors.len()
         ));
     }
@@ -74,7 +75,7 @@ fn memory(program: &WaferProgram, pe: usize, target: &SdkTarget) -> Check {
         let (o, sources) = (program.op(op), program.sources(op));
         if is_mapped && sources.len() > 1 {
             // One part is the result so far, the other one what arrived.
-            2 * u64::from(mapped::chunk(sources, o.chunk, o.len, target))
+            2 * u64::from(mapped::chunk(sources, o.sinks_in_turn, o.chunk, o.len, target))
         } else if in_turns(sources, o.chunk) {
             u64::from(o.chunk.min(o.len))
         } else {
@@ -116,8 +117,9 @@ fn positions(route: &ColorRoute, target: &SdkTarget) -> Check {
     for (n, p) in positions.iter().enumerate() {
         if p.rx.count() != 1 {
             return Err(format!(
-                "position {n} of color {color} accepts from {} ports; on the WSE-2 wavelets from two at once are undefined, so exactly 1 is emitted",
-                p.rx.count()
+                "position {n} of color {color} accepts from {} ports; on the {} wavelets from two at once are undefined, so exactly 1 is emitted",
+                p.rx.count(),
+                target.wafer
             ));
         }
         if p.tx.is_empty() {
@@ -128,17 +130,19 @@ fn positions(route: &ColorRoute, target: &SdkTarget) -> Check {
         }
     }
     for (n, w) in positions.windows(2).enumerate() {
-        if w[0].rx != w[1].rx && w[0].tx != w[1].tx {
+        if w[0].rx != w[1].rx && w[0].tx != w[1].tx && !target.needs.switches_both_sides {
             return Err(format!(
-                "position {} of color {color} changes both where wavelets come from and where they go; on the WSE-2 a position changes one of them",
-                n + 1
+                "position {} of color {color} changes both where wavelets come from and where they go; on the {} a position changes one of them",
+                n + 1,
+                target.wafer
             ));
         }
         if w[0].tx != w[1].tx && w[1].tx.count() != 1 {
             return Err(format!(
-                "position {} of color {color} switches to {} directions; on the WSE-2 a switch position names 1",
+                "position {} of color {color} switches to {} directions; on the {} a switch position names 1",
                 n + 1,
-                w[1].tx.count()
+                w[1].tx.count(),
+                target.wafer
             ));
         }
     }
@@ -151,11 +155,30 @@ fn operation(program: &WaferProgram, pe: usize, op: usize, target: &SdkTarget) -
     if o.len == 0 {
         return Err("an operation of 0 elements; a vector operation has 1 or more".to_owned());
     }
-    if sinks.len() != 1 {
-        return Err(format!(
-            "an operation with {} sinks; a vector operation has one destination, memory or fabric",
-            sinks.len()
-        ));
+    let to_fabric = sinks.iter().filter(|s| matches!(s, End::Fabric(_))).count();
+    match (sinks.len(), to_fabric) {
+        (1, _) => {}
+        (2, 1) if !o.sinks_in_turn && o.len > 0 => {
+            return Err(
+                "an operation keeps and sends each element at once; a vector operation has one destination; take chunks of 2 or more"
+                    .to_owned(),
+            );
+        }
+        (2, 1) if o.chunk.min(o.len) > target.extent => {
+            return Err(format!("chunks of {} elements; a vector operation has at most {}", o.chunk, target.extent));
+        }
+        (2, 1) if o.advance.is_some() || o.control.is_some() => {
+            return Err(
+                "an operation that keeps what it sends switches a color; only one vector operation may".to_owned()
+            );
+        }
+        (2, 1) => {}
+        (n, _) => {
+            return Err(format!(
+                "an operation with {n} sinks; a vector operation has one destination, memory or fabric, and what memory keeps is sent \
+                 on one color"
+            ));
+        }
     }
     operands(o, sources, target)?;
     if o.pace > 1 {
@@ -181,6 +204,12 @@ fn operands(o: &Op, sources: &[End], target: &SdkTarget) -> Check {
     }
     match sources {
         _ if in_turns(sources, o.chunk) => {}
+        [_, _] if several && target.needs.fabric_sources < 2 => {
+            return Err(format!(
+                "two sources from the fabric, one element of each in turn; a vector operation of the {} has 1; take chunks of 2 or more",
+                target.wafer
+            ));
+        }
         [_] | [_, _] => return Ok(()),
         _ => return Err(format!("an operation with {} sources; a vector operation has 1 or 2", sources.len())),
     }

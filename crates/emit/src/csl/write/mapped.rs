@@ -14,22 +14,22 @@ use super::{
 };
 use crate::csl::SdkTarget;
 
-/// Elements of a chunk. Several sources from the fabric are taken as the program has them.
-pub fn chunk(sources: &[End], chunk: u32, len: u32, target: &SdkTarget) -> u32 {
+/// Elements of a chunk. Several sources from the fabric, and what is kept and sent, are taken as the program has them.
+pub fn chunk(sources: &[End], is_kept: bool, chunk: u32, len: u32, target: &SdkTarget) -> u32 {
     let fabric = sources.iter().filter(|s| matches!(s, End::Fabric(_))).count();
-    let wanted = if fabric > 1 { chunk } else { target.needs.chunk };
+    let wanted = if fabric > 1 || is_kept { chunk } else { target.needs.chunk };
     wanted.clamp(1, len.max(1))
 }
 
 pub fn of(plan: &Plan, thread: usize, operation: usize, o: &Operation, target: &SdkTarget) -> Vec<Step> {
-    let chunk = chunk(&o.sources, o.chunk, o.len, target);
+    let chunk = chunk(&o.sources, o.onward.is_some(), o.chunk, o.len, target);
     let whole = o.len / chunk;
     // A switch advances behind the last chunk only, which is therefore not part of the loop.
     let rounds = if o.advance && o.len.is_multiple_of(chunk) { whole - 1 } else { whole };
     let rest = o.len - rounds * chunk;
     let mut steps = Vec::new();
     if rounds > 0 {
-        steps = part(plan, thread, operation, o, (0, chunk), rounds > 1);
+        steps = part(plan, target, thread, operation, o, (0, chunk), rounds > 1);
         if rounds > 1 {
             let mut moved: Vec<String> = Vec::new();
             for d in steps.iter().flat_map(|s| &s.descriptors).filter(|d| d.moves) {
@@ -44,7 +44,7 @@ pub fn of(plan: &Plan, thread: usize, operation: usize, o: &Operation, target: &
         }
     }
     if rest > 0 {
-        let mut last = part(plan, thread, operation, o, (rounds * chunk, rest), false);
+        let mut last = part(plan, target, thread, operation, o, (rounds * chunk, rest), false);
         last.iter_mut().take(1).for_each(|s| s.more = rounds > 0);
         steps.extend(last);
     }
@@ -54,6 +54,7 @@ pub fn of(plan: &Plan, thread: usize, operation: usize, o: &Operation, target: &
 /// The steps of one chunk of elements, `(first, count)`.
 fn part(
     plan: &Plan,
+    target: &SdkTarget,
     thread: usize,
     operation: usize,
     o: &Operation,
@@ -67,7 +68,7 @@ fn part(
     };
     let last = first + len == o.len;
     let end = |end: End, sink: bool| {
-        let d = descriptor(end, len, first, sink, sink && o.advance && last);
+        let d = descriptor(target, end, len, first, sink, sink && o.advance && last);
         if moves && !matches!(end, End::Fabric(_)) {
             Descriptor { name: format!("{}_moving_{thread}_{operation}", d.name), moves: true, ..d }
         } else {
@@ -81,7 +82,17 @@ fn part(
             operands.rotate_left(1);
             operands.insert(0, FUNCTION.to_owned());
         }
-        Step { operation, phase: o.phase, builtin, operands, descriptors, more: false, fabric, end_of: None }
+        Step {
+            operation,
+            phase: o.phase,
+            builtin,
+            operands,
+            descriptors,
+            more: false,
+            onward: false,
+            fabric,
+            end_of: None,
+        }
     };
     let moved = move_builtin(plan.collective.dtype);
     let mut steps = Vec::new();
@@ -106,6 +117,9 @@ fn part(
     }
     if let (End::Fabric(_), Some(result)) = (o.sink, result) {
         steps.push(step(moved, vec![end(o.sink, true), result], true));
+    }
+    if let Some(onward) = o.onward {
+        steps.push(Step { onward: true, ..step(moved, vec![end(onward, true), end(o.sink, false)], true) });
     }
     steps
 }

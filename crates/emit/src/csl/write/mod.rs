@@ -8,6 +8,7 @@ mod measured;
 mod module;
 mod operator;
 mod pe;
+mod ping_pong;
 mod plan;
 mod queues;
 mod ranges;
@@ -19,6 +20,7 @@ use unisono_lower::wafer::WaferProgram;
 use super::SdkTarget;
 use crate::Refused;
 use measured::{Measuring, Role};
+use ping_pong::PingPong;
 use plan::Plan;
 
 pub use limits::vectors;
@@ -30,8 +32,10 @@ pub use steps::move_builtin;
 /// Texts by relative path.
 pub type Files = Vec<(String, String)>;
 
-/// Said at the head of every file that is emitted.
-const NOT_COMPILED: &str = "Written for Cerebras SDK 1.0 and the WSE-2. It was not compiled with the vendor's SDK.";
+/// The line at the head of every file that is emitted.
+fn head(target: &SdkTarget) -> String {
+    format!("Written for {}. It was not compiled with the vendor's SDK.", target.name)
+}
 
 /// Ids of tasks where colors are scarce: first those that no color has.
 const MEASURED_TASKS: &[u8] = &[26, 25, 24, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 7, 6, 5, 4, 3, 2, 1, 0];
@@ -56,6 +60,16 @@ fn plan(program: &WaferProgram, target: &SdkTarget) -> Result<Plan, Refused> {
 /// As [`emit`], and too few colors or queues beside those of the program.
 pub fn emit_measured(program: &WaferProgram, target: &SdkTarget) -> Result<Files, Refused> {
     let refused = |reason| Refused { target: "csl-measured", reason };
+    if let Some(both) = ping_pong::there_and_back(program) {
+        return emit_ping_pong(&plan(&both, target)?, target).map_err(refused);
+    }
+    if target.hop_cycles.is_none() {
+        return Err(refused(format!(
+            "the clocks of PEs are taken to one by the cycles of a hop, which are not published for the {}; broadcasts from the \
+             first PE of a line are measured without",
+            target.wafer
+        )));
+    }
     let target = &SdkTarget { local_tasks: MEASURED_TASKS, ..target.clone() };
     let plan = plan(program, target)?;
     let measuring = Measuring::new(&plan, target).map_err(refused)?;
@@ -67,12 +81,28 @@ pub fn emit_measured(program: &WaferProgram, target: &SdkTarget) -> Result<Files
         files.push((plan::file_name(number), text));
     }
     if plan.is_mapped() {
-        files.extend(operator::module(&plan.collective).map(|text| (operator::FILE.to_owned(), text)));
+        files.extend(operator::module(&plan.collective, target).map(|text| (operator::FILE.to_owned(), text)));
     }
-    files.push(("run.py".to_owned(), host::run_script(&plan)));
-    files.push(("measure.py".to_owned(), host::measure_script(&plan)));
+    files.push(("run.py".to_owned(), host::run_script(&plan, target)));
+    files.push(("measure.py".to_owned(), host::measure_script(&plan, target)));
     files.push(("commands.sh".to_owned(), host::commands(&plan, target) + host::MEASURE));
     files.push(("README.md".to_owned(), host::readme(&plan, target) + host::MEASURED));
+    Ok(files)
+}
+
+/// A broadcast there and back with the function that measures it, and `measure.py`, which calls it.
+fn emit_ping_pong(plan: &Plan, target: &SdkTarget) -> Result<Files, String> {
+    let measuring = PingPong::new(plan, target)?;
+    let layout = layout::print(plan, target, |row, col| measuring.role(row, col));
+    let mut files = vec![("layout.csl".to_owned(), measuring.layout(&layout))];
+    for (number, class) in plan.classes.iter().enumerate() {
+        let text = pe::print(plan, class, target, pe::Form::Project);
+        files.push((plan::file_name(number), measuring.program(class, &text, target)?));
+    }
+    files.push(("run.py".to_owned(), host::run_script(plan, target)));
+    files.push(("measure.py".to_owned(), host::ping_pong_script(target)));
+    files.push(("commands.sh".to_owned(), host::commands(plan, target) + host::MEASURE));
+    files.push(("README.md".to_owned(), host::readme(plan, target) + host::PING_PONG));
     Ok(files)
 }
 
@@ -95,9 +125,9 @@ pub fn emit(program: &WaferProgram, target: &SdkTarget) -> Result<Files, Refused
         files.push((plan::file_name(number), pe::print(&plan, class, target, pe::Form::Project)));
     }
     if plan.is_mapped() {
-        files.extend(operator::module(&plan.collective).map(|text| (operator::FILE.to_owned(), text)));
+        files.extend(operator::module(&plan.collective, target).map(|text| (operator::FILE.to_owned(), text)));
     }
-    files.push(("run.py".to_owned(), host::run_script(&plan)));
+    files.push(("run.py".to_owned(), host::run_script(&plan, target)));
     files.push(("commands.sh".to_owned(), host::commands(&plan, target)));
     files.push(("README.md".to_owned(), host::readme(&plan, target)));
     Ok(files)

@@ -14,7 +14,7 @@ use std::fmt::Write;
 use rustc_hash::FxHashMap;
 
 use super::{
-    Files, NOT_COMPILED, layout, operator,
+    Files, head, layout, operator,
     pe::{self, Form},
     plan::{Kind, Plan},
 };
@@ -34,11 +34,13 @@ pub fn files(plan: &Plan, target: &SdkTarget) -> Result<Files, String> {
             "{found} kinds of PEs; a module has a file for each, {MOST_KINDS} at most; emit csl, or plan fewer PEs"
         ));
     }
-    let name = name(plan);
-    let mut files =
-        vec![(format!("{name}_layout.csl"), layout_module(plan)), (format!("{name}_pe.csl"), pe_module(plan, &name))];
+    let (name, head) = (name(plan), head(target));
+    let mut files = vec![
+        (format!("{name}_layout.csl"), layout_module(plan, &head)),
+        (format!("{name}_pe.csl"), pe_module(plan, &name, &head)),
+    ];
     for (number, kind) in plan.kinds.iter().enumerate() {
-        files.push((kind_file(&name, number), kind_module(plan, &name, kind)));
+        files.push((kind_file(&name, number), kind_module(plan, &name, kind, &head)));
     }
     let operators = format!("{name}_{}", operator::FILE);
     for (number, class) in plan.classes.iter().enumerate() {
@@ -46,9 +48,9 @@ pub fn files(plan: &Plan, target: &SdkTarget) -> Result<Files, String> {
         files.push((class_file(&name, number), text));
     }
     if plan.is_mapped() {
-        files.extend(operator::module(&plan.collective).map(|text| (operators, text)));
+        files.extend(operator::module(&plan.collective, target).map(|text| (operators, text)));
     }
-    files.push(("README.md".to_owned(), readme(plan, &name)));
+    files.push(("README.md".to_owned(), readme(plan, &name, &head)));
     Ok(files)
 }
 
@@ -85,10 +87,10 @@ fn table(name: &str, dtype: &str, numbers: &[u32]) -> String {
     format!("const {name} = [{}]{dtype} {{\n  {}\n}};\n", numbers.len(), lines.join(",\n  "))
 }
 
-fn layout_module(plan: &Plan) -> String {
+fn layout_module(plan: &Plan, head: &str) -> String {
     let grid = plan.grid;
     let mut text = format!(
-        "// {}: the parameters of each PE, for the layout.\n// {NOT_COMPILED}\n\n{}\n",
+        "// {}: the parameters of each PE, for the layout.\n// {head}\n\n{}\n",
         described(plan),
         declared(plan)
     );
@@ -125,10 +127,10 @@ fn functions(plan: &Plan, imported: &str) -> String {
     )
 }
 
-fn pe_module(plan: &Plan, name: &str) -> String {
+fn pe_module(plan: &Plan, name: &str, head: &str) -> String {
     let mut text = format!(
         "// {}: a PE writes the elements of input_vector(), calls compute(), and reads output_vector()\n\
-         // when `done` is called.\n// {NOT_COMPILED}\n\n{}param kind: u16;\nparam done: fn () void;\n\n\
+         // when `done` is called.\n// {head}\n\n{}param kind: u16;\nparam done: fn () void;\n\n\
          fn file() comptime_string {{\n",
         described(plan),
         declared(plan)
@@ -147,10 +149,10 @@ fn pe_module(plan: &Plan, name: &str) -> String {
     text
 }
 
-fn kind_module(plan: &Plan, name: &str, kind: &Kind) -> String {
+fn kind_module(plan: &Plan, name: &str, kind: &Kind, head: &str) -> String {
     let place = |color| plan.colors.iter().position(|c| c.0 == color).unwrap_or_default();
     let mut text = format!(
-        "// PEs of one kind: the routes of their routers, and their program.\n// {NOT_COMPILED}\n\n{}param done: fn () void;\n\n\
+        "// PEs of one kind: the routes of their routers, and their program.\n// {head}\n\n{}param done: fn () void;\n\n\
          const program = @import_module(\"{}\", .{{ ",
         declared(plan),
         class_file(name, kind.class as usize)
@@ -178,7 +180,7 @@ fn described(plan: &Plan) -> String {
     format!("{} of {} {} on {} PEs", c.kind, c.elements, c.dtype, plan.grid)
 }
 
-fn readme(plan: &Plan, name: &str) -> String {
+fn readme(plan: &Plan, name: &str, head: &str) -> String {
     let c = &plan.collective;
     let list = |numbers: Vec<u8>| {
         let mut numbers = numbers;
@@ -206,7 +208,7 @@ fn readme(plan: &Plan, name: &str) -> String {
     format!(
         "# {}, as modules
 
-{NOT_COMPILED}
+{head}
 
 In the layout, with these or other free colors and ids of tasks:
 

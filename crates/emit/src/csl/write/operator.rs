@@ -3,7 +3,8 @@
 
 use unisono_collective::{Collective, Dtype, Operator};
 
-use super::NOT_COMPILED;
+use super::head;
+use crate::csl::SdkTarget;
 
 /// The file with the function, its name in a program, and the builtin that applies it.
 pub const FILE: &str = "operator.csl";
@@ -21,7 +22,7 @@ pub fn vector_operation(c: &Collective) -> Option<&'static str> {
 }
 
 /// The text of `operator.csl`; `None` where a vector operation combines.
-pub fn module(c: &Collective) -> Option<String> {
+pub fn module(c: &Collective, target: &SdkTarget) -> Option<String> {
     if vector_operation(c).is_some() {
         return None;
     }
@@ -36,9 +37,9 @@ pub fn module(c: &Collective) -> Option<String> {
         Operator::Max | Operator::Ordered => "  if (a < b) {\n    return b;\n  }\n  return a;\n",
     };
     let t = c.dtype;
-    let operator = c.operator;
+    let (operator, head) = (c.operator, head(target));
     Some(format!(
-        "// The {operator} of two {t}, for `@map`: the language has no vector operation for it.\n// {NOT_COMPILED}\n\n\
+        "// The {operator} of two {t}, for `@map`: the language has no vector operation for it.\n// {head}\n\n\
          fn combine(a: {t}, b: {t}) {t} {{\n{body}}}\n"
     ))
 }

@@ -9,7 +9,7 @@
 use std::fmt::Write;
 
 use super::{
-    NOT_COMPILED, operator,
+    head, operator,
     plan::{Class, Operation, Plan},
     steps::{self, Loop, Step},
 };
@@ -46,13 +46,14 @@ pub fn print(plan: &Plan, class: &Class, target: &SdkTarget, form: Form) -> Stri
         .map(|(t, ops)| ops.iter().enumerate().flat_map(|(n, o)| steps::of(plan, t, n, o, target)).collect())
         .collect();
     let mut text = format!(
-        "// The program of {} of the {} PEs of a {} of {} {} on a grid of {} rows and columns.\n// {NOT_COMPILED}\n\n",
+        "// The program of {} of the {} PEs of a {} of {} {} on a grid of {} rows and columns.\n// {}\n\n",
         class.pes,
         plan.grid.count(),
         plan.collective.kind,
         plan.collective.elements,
         plan.collective.dtype,
-        plan.grid
+        plan.grid,
+        head(target)
     );
     declarations(&mut text, plan, class, target, form);
     descriptors(&mut text, class, &threads);
@@ -60,9 +61,9 @@ pub fn print(plan: &Plan, class: &Class, target: &SdkTarget, form: Form) -> Stri
     if let [] | [_] = &threads[..] {
         sequence(&mut text, plan, key.threads.first().map_or(&[], |t| t), threads.first(), form, &moved);
     } else {
-        tasks(&mut text, plan, class, &threads, form, &moved);
+        tasks(&mut text, plan, class, target, &threads, form, &moved);
     }
-    setup(&mut text, plan, class, threads.len(), form);
+    setup(&mut text, plan, class, target, threads.len(), form);
     text
 }
 
@@ -178,9 +179,7 @@ fn sequence(
         }
         for (n, step) in groups[at].iter().enumerate() {
             let indent = if n < length { format!("{indent}  ") } else { indent.to_owned() };
-            if step.more {
-                put!(text, "{indent}//~ more\n");
-            }
+            put_notes(text, step, &indent);
             put!(text, "{indent}{}({});\n", step.builtin, step.operands.join(", "));
             if let Some(l) = &step.end_of {
                 move_on(text, plan, l, &indent);
@@ -195,6 +194,15 @@ fn sequence(
     put!(text, "  {}\n}}\n\n", form.end());
 }
 
+/// The notes by which a reader joins a step to the operation before.
+fn put_notes(text: &mut String, step: &Step, indent: &str) {
+    for (note, is_noted) in [("more", step.more), ("onward", step.onward)] {
+        if is_noted {
+            put!(text, "{indent}//~ {note}\n");
+        }
+    }
+}
+
 /// Moves the descriptors of a loop on by a chunk.
 fn move_on(text: &mut String, plan: &Plan, l: &Loop, indent: &str) {
     for name in &l.moved {
@@ -202,13 +210,24 @@ fn move_on(text: &mut String, plan: &Plan, l: &Loop, indent: &str) {
     }
 }
 
-fn tasks(text: &mut String, plan: &Plan, class: &Class, threads: &[Vec<Step>], form: Form, moved: &str) {
+fn tasks(
+    text: &mut String,
+    plan: &Plan,
+    class: &Class,
+    target: &SdkTarget,
+    threads: &[Vec<Step>],
+    form: Form,
+    moved: &str,
+) {
     let waits = steps::Waits::new(&class.key, threads);
     put!(text, "var running: u16 = {};\n", threads.len());
     for (t, steps) in threads.iter().enumerate() {
         let id = plan.tasks.get(t).copied().unwrap_or_default();
         let id = if form == Form::Project { format!("@get_local_task_id({id})") } else { format!("tasks[{t}]") };
         put!(text, "const thread_{t}_id: local_task_id = {id};\n");
+        if let Some(id) = target.microthreads.get(t) {
+            put!(text, "const thread_{t}_ut = @get_ut_id({id});\n");
+        }
         put!(text, "var step_{t}: u16 = 0;\n");
         if steps.iter().any(|s| s.end_of.is_some()) {
             put!(text, "var round_{t}: u16 = 0;\n");
@@ -225,7 +244,7 @@ fn tasks(text: &mut String, plan: &Plan, class: &Class, threads: &[Vec<Step>], f
         for (n, step) in steps.iter().enumerate() {
             put!(text, "if (step_{t} == {n}) {{\n");
             signal(text, &waits, t, n);
-            start(text, plan, t, n, step, waits.of(t, n));
+            start(text, plan, target, t, n, step, waits.of(t, n));
             text.push_str("  } else ");
         }
         text.push_str("{\n");
@@ -263,7 +282,15 @@ fn signal(text: &mut String, waits: &steps::Waits, t: usize, done: usize) {
     text.push_str("    }\n");
 }
 
-fn start(text: &mut String, plan: &Plan, t: usize, n: usize, step: &Step, waits: &[(usize, usize)]) {
+fn start(
+    text: &mut String,
+    plan: &Plan,
+    target: &SdkTarget,
+    t: usize,
+    n: usize,
+    step: &Step,
+    waits: &[(usize, usize)],
+) {
     let indent = if waits.is_empty() { "    " } else { "      " };
     if !waits.is_empty() {
         let unmet: Vec<String> = waits.iter().map(|(t, n)| format!("done_{t} < {n}")).collect();
@@ -280,12 +307,16 @@ fn start(text: &mut String, plan: &Plan, t: usize, n: usize, step: &Step, waits:
     if step.phase != 0 {
         put!(text, "{indent}//~ phase {}\n", step.phase);
     }
-    if step.more {
-        put!(text, "{indent}//~ more\n");
-    }
+    put_notes(text, step, indent);
     let operands = step.operands.join(", ");
     if step.fabric {
-        put!(text, "{indent}{}({operands}, .{{ .async = true, .activate = thread_{t}_id }});\n", step.builtin);
+        let microthread =
+            if target.microthreads.is_empty() { String::new() } else { format!(", .ut_id = thread_{t}_ut") };
+        put!(
+            text,
+            "{indent}{}({operands}, .{{ .async = true, .activate = thread_{t}_id{microthread} }});\n",
+            step.builtin
+        );
     } else {
         put!(text, "{indent}{}({operands});\n{indent}@activate(thread_{t}_id);\n", step.builtin);
     }
@@ -297,7 +328,7 @@ fn start(text: &mut String, plan: &Plan, t: usize, n: usize, step: &Step, waits:
     }
 }
 
-fn setup(text: &mut String, plan: &Plan, class: &Class, threads: usize, form: Form) {
+fn setup(text: &mut String, plan: &Plan, class: &Class, target: &SdkTarget, threads: usize, form: Form) {
     if form != Form::Project {
         for name in ["input", "output"] {
             put!(text, "fn {name}_vector() [*]{} {{\n  return {name}_ptr;\n}}\n\n", plan.collective.dtype);
@@ -312,11 +343,20 @@ fn setup(text: &mut String, plan: &Plan, class: &Class, threads: usize, form: Fo
     for (c, queue) in class.queues.input.iter().enumerate() {
         if queue.is_some() {
             put!(text, "  @initialize_queue(iq_c{c}, .{{ .color = c{c} }});\n");
-            put!(text, "  @block(c{c});\n");
+            if !target.binds_queues {
+                put!(text, "  @block(c{c});\n");
+            }
+        }
+    }
+    for (c, queue) in class.queues.output.iter().enumerate() {
+        if queue.is_some() && target.binds_queues {
+            put!(text, "  @initialize_queue(oq_c{c}, .{{ .color = c{c} }});\n");
         }
     }
     if form == Form::Project {
-        text.push_str("  @rpc(@get_data_task_id(sys_mod.LAUNCH));\n");
+        if target.launch.is_some() {
+            text.push_str("  @rpc(@get_data_task_id(sys_mod.LAUNCH));\n");
+        }
         text.push_str("  @export_symbol(input_ptr, \"input\");\n");
         text.push_str("  @export_symbol(output_ptr, \"output\");\n");
         text.push_str("  @export_symbol(compute);\n");

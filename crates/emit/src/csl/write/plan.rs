@@ -1,7 +1,7 @@
 //! Gathers PEs: a *class* runs one program file, whose colors are parameters; a *kind* is a class with its colors and
 //! the routes of its router. A row of a chain has four kinds (both ends, even and odd), whatever its length.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use unisono_base::{interrupt::poll, narrow};
 use unisono_collective::Collective;
 use unisono_lower::wafer::{Color, ColorRoute, End, PeProgram, WaferProgram};
@@ -46,6 +46,8 @@ pub struct Operation {
     pub phase: u16,
     pub sources: Vec<End>,
     pub sink: End,
+    /// The color on which what the sink in memory keeps is sent on, chunk by chunk.
+    pub onward: Option<End>,
     pub advance: bool,
     pub control: bool,
     /// Sources are combined by `@map`; see [`super::mapped`].
@@ -55,12 +57,20 @@ pub struct Operation {
 impl Operation {
     /// Whether the operation is a loop over chunks, whose descriptors move.
     pub fn moves(&self) -> bool {
-        self.mapped || self.in_turns()
+        self.mapped || self.in_turns() || self.onward.is_some()
+    }
+
+    /// The color that the operation sends on, if it sends.
+    pub fn sends(&self) -> Option<usize> {
+        match self.onward.unwrap_or(self.sink) {
+            End::Fabric(color) => Some(usize::from(color)),
+            _ => None,
+        }
     }
 
     fn chunk_kept(&self, target: &SdkTarget) -> u32 {
         if self.mapped {
-            mapped::chunk(&self.sources, self.chunk, self.len, target)
+            mapped::chunk(&self.sources, self.onward.is_some(), self.chunk, self.len, target)
         } else if self.in_turns() {
             self.chunk.clamp(1, self.len)
         } else {
@@ -114,12 +124,11 @@ pub fn file_name(class: usize) -> String {
 
 impl Plan {
     pub fn new(program: &WaferProgram, target: &SdkTarget) -> Result<Self, String> {
-        let colors = program.colors().into_iter().zip(target.colors.iter().copied());
         let mut plan = Plan {
             grid: program.grid,
             collective: program.collective,
             phases: program.phases().to_vec(),
-            colors: colors.collect(),
+            colors: numbered(program, target)?,
             tasks: Vec::new(),
             classes: Vec::new(),
             kinds: Vec::new(),
@@ -166,7 +175,10 @@ impl Plan {
     fn task_ids(&self, target: &SdkTarget) -> Result<Vec<u8>, String> {
         let threads = self.classes.iter().map(|c| c.key.threads.len()).max();
         let wanted = threads.filter(|&n| n > 1).unwrap_or(0);
-        let free = |id: &&u8| self.colors.iter().all(|c| c.1 != **id);
+        if wanted > target.microthreads.len() && !target.microthreads.is_empty() {
+            return Err(format!("{wanted} threads on a PE; {} microthreads are free", target.microthreads.len()));
+        }
+        let free = |id: &&u8| !target.tasks_share_colors || self.colors.iter().all(|c| c.1 != **id);
         let ids: Vec<u8> = target.local_tasks.iter().filter(free).take(wanted).copied().collect();
         if ids.len() < wanted {
             return Err(format!(
@@ -177,6 +189,34 @@ impl Plan {
         }
         Ok(ids)
     }
+}
+
+/// The program's colors, ascending, with numbers of the target; those with switches have numbers that may have them.
+fn numbered(program: &WaferProgram, target: &SdkTarget) -> Result<Vec<(Color, u8)>, String> {
+    let colors = program.colors();
+    let routes = (0..program.pe_count()).flat_map(|pe| program.routes(pe));
+    let switched: FxHashSet<Color> = routes.filter(|r| r.positions().len() > 1).map(|r| r.color).collect();
+    let mut free = target.colors.to_vec();
+    let mut numbers = Vec::with_capacity(colors.len());
+    let mut left = switched.len();
+    for color in colors {
+        let is_switched = switched.contains(&color);
+        left -= usize::from(is_switched);
+        let may_switch = |n: &u8| target.switched_colors.contains(n);
+        // One without switches leaves enough of the others.
+        let spare = free.iter().filter(|n| may_switch(n)).count() > left;
+        let at = free.iter().position(|n| if may_switch(n) { is_switched || spare } else { !is_switched });
+        let at = at.ok_or_else(|| {
+            format!(
+                "{} colors with switches; on the {} {} may have them",
+                switched.len(),
+                target.wafer,
+                target.switched_colors.len()
+            )
+        })?;
+        numbers.push((color, free.remove(at)));
+    }
+    Ok(numbers)
 }
 
 /// The class of a PE and its colors, in the order of their parameters.
@@ -203,8 +243,9 @@ fn key(program: &WaferProgram, pe: usize) -> (ClassKey, Vec<Color>) {
                 phase: op.phase,
                 mapped: is_mapped && sources.len() > 1,
                 sources: sources.into_iter().map(&mut local).collect(),
-                // Limits were checked: there is exactly one sink.
+                // Limits were checked: there is one sink, or one in memory and one on the fabric.
                 sink: local(sinks.first().copied().unwrap_or(End::Out(0))),
+                onward: sinks.get(1).copied().map(&mut local),
                 advance: op.advance.is_some(),
                 control: op.control.is_some(),
             });

@@ -2,6 +2,7 @@
 //!
 //! A queue serves one color. On the WSE-2 the microthread of an operation is the number of its output queue, or of its
 //! first input queue where it sends nothing; two operations that may run together share neither queue nor microthread.
+//! On the WSE-3 each thread has a microthread of its own, so queues have only to differ.
 
 use unisono_lower::wafer::End;
 
@@ -31,10 +32,12 @@ impl Queues {
                 let together = (0..ops.len()).filter(|&b| order.may_meet(a, b));
                 for b in together {
                     no_color_twice(op, ops[b])?;
-                    if let End::Fabric(sent) = ops[b].sink {
+                    if let Some(sent) = ops[b].sends()
+                        && target.microthreads.is_empty()
+                    {
                         for c in name_threads(op) {
                             names_thread[c] = true;
-                            if let Some(q) = queues.output[usize::from(sent)] {
+                            if let Some(q) = queues.output[sent] {
                                 avoid[c] |= 1 << q;
                             }
                         }
@@ -49,10 +52,10 @@ impl Queues {
     fn outputs(&mut self, ops: &[&Operation], target: &SdkTarget) -> Result<(), String> {
         let mut free = target.output_queues.iter();
         for op in ops {
-            if let End::Fabric(c) = op.sink
-                && self.output[usize::from(c)].is_none()
+            if let Some(c) = op.sends()
+                && self.output[c].is_none()
             {
-                self.output[usize::from(c)] = Some(
+                self.output[c] = Some(
                     *free
                         .next()
                         .ok_or_else(|| too_many("sends on", sent(ops), target.output_queues.len(), "output"))?,
@@ -112,7 +115,7 @@ fn received(ops: &[&Operation]) -> Vec<usize> {
 }
 
 fn sent(ops: &[&Operation]) -> usize {
-    distinct(ops.iter().flat_map(|o| fabric(std::slice::from_ref(&o.sink)))).len()
+    distinct(ops.iter().filter_map(|o| o.sends())).len()
 }
 
 /// The colors whose input queues name the microthreads of an operation: in turns, those of all vector operations that
@@ -134,7 +137,7 @@ fn name_threads(op: &Operation) -> Vec<usize> {
 
 fn no_color_twice(a: &Operation, b: &Operation) -> Result<(), String> {
     let shared = fabric(&a.sources).find(|c| fabric(&b.sources).any(|d| d == *c));
-    let sent = matches!((a.sink, b.sink), (End::Fabric(c), End::Fabric(d)) if c == d);
+    let sent = a.sends().is_some() && a.sends() == b.sends();
     if shared.is_some() || sent {
         let what = if sent { "send on" } else { "receive on" };
         return Err(format!(

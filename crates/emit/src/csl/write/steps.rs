@@ -20,6 +20,8 @@ pub struct Step {
     pub descriptors: Vec<Descriptor>,
     /// Goes on with the operation of the step before.
     pub more: bool,
+    /// Sends what the operation before has kept.
+    pub onward: bool,
     pub fabric: bool,
     /// The step ends this loop.
     pub end_of: Option<Loop>,
@@ -45,16 +47,16 @@ pub fn of(plan: &Plan, thread: usize, operation: usize, o: &Operation, target: &
     if o.mapped {
         return mapped::of(plan, thread, operation, o, target);
     }
-    if o.in_turns() {
-        return turns::of(plan, thread, operation, o);
+    if o.in_turns() || o.onward.is_some() {
+        return turns::of(plan, thread, operation, o, target);
     }
     let mut steps = Vec::new();
     let mut at = 0;
     while at < o.len {
         let len = (o.len - at).min(target.extent.max(1));
         let last = at + len == o.len;
-        let mut descriptors = vec![descriptor(o.sink, len, at, true, o.advance && last)];
-        let sources = o.sources.iter().map(|&s| descriptor(s, len, at, false, false));
+        let mut descriptors = vec![descriptor(target, o.sink, len, at, true, o.advance && last)];
+        let sources = o.sources.iter().map(|&s| descriptor(target, s, len, at, false, false));
         descriptors.extend(sources);
         steps.push(Step {
             operation,
@@ -67,6 +69,7 @@ pub fn of(plan: &Plan, thread: usize, operation: usize, o: &Operation, target: &
             operands: descriptors.iter().map(|d| d.name.clone()).collect(),
             descriptors,
             more: at > 0,
+            onward: false,
             fabric: o.sources.iter().chain([&o.sink]).any(|e| matches!(e, End::Fabric(_))),
             end_of: None,
         });
@@ -89,7 +92,7 @@ pub fn combine_builtin(c: &Collective) -> &'static str {
 }
 
 /// The operand for `len` elements of an end, without its first `skip`; a sink may advance its color after the last one.
-pub fn descriptor(end: End, len: u32, skip: u32, sink: bool, advance: bool) -> Descriptor {
+pub fn descriptor(target: &SdkTarget, end: End, len: u32, skip: u32, sink: bool, advance: bool) -> Descriptor {
     let c = match end {
         End::Fabric(c) => c,
         End::In(start) => return slice("input", start + skip, len),
@@ -103,7 +106,8 @@ pub fn descriptor(end: End, len: u32, skip: u32, sink: bool, advance: bool) -> D
             (format!("tx_c{c}_{len}_advance"), "fabout_dsd", "output_queue = oq", ", .advance_switch = true")
         }
     };
-    let value = format!("@get_dsd({kind}, .{{ .extent = {len}, .fabric_color = c{c}, .{queue}_c{c}{field} }})");
+    let color = if target.binds_queues && !sink { String::new() } else { format!(".fabric_color = c{c}, ") };
+    let value = format!("@get_dsd({kind}, .{{ .extent = {len}, {color}.{queue}_c{c}{field} }})");
     Descriptor { name, value, moves: false }
 }
 
@@ -131,6 +135,7 @@ fn control(operation: usize, phase: u16, c: u8) -> Step {
         operands: descriptors.iter().map(|d| d.name.clone()).collect(),
         descriptors,
         more: false,
+        onward: false,
         fabric: true,
         end_of: None,
     }

@@ -3,7 +3,8 @@
 //! Of each chunk the first operation writes memory of its thread, `partial_T`, from the first two sources, each next
 //! one adds a source to it, and the last one sends or stores the sum. All whole chunks are a loop, at whose end the
 //! descriptors of the operation's own vectors move on by a chunk; a shorter last chunk follows. Two sources from the
-//! fabric at the start are taken one after the other, as the fabric simulator takes them.
+//! fabric at the start are taken one after the other, as the fabric simulator takes them. What an operation keeps and
+//! sends is written to memory chunk by chunk, and sent from there.
 
 use unisono_lower::wafer::End;
 
@@ -11,12 +12,14 @@ use super::{
     plan::{Operation, Plan},
     steps::{Descriptor, Loop, Step, combine_builtin, descriptor, move_builtin},
 };
+use crate::csl::SdkTarget;
 
-/// The vector operations of an operation in turns, which has at least two sources from the fabric.
-pub fn of(plan: &Plan, thread: usize, operation: usize, o: &Operation) -> Vec<Step> {
+/// The vector operations of an operation in turns, which has at least two sources from the fabric, or keeps what it
+/// sends.
+pub fn of(plan: &Plan, thread: usize, operation: usize, o: &Operation, target: &SdkTarget) -> Vec<Step> {
     let chunk = o.chunk.clamp(1, o.len);
     let (rounds, rest) = (o.len / chunk, o.len % chunk);
-    let mut steps = round(plan, thread, operation, o, (0, chunk), rounds > 1);
+    let mut steps = round(plan, target, thread, operation, o, (0, chunk), rounds > 1);
     if rounds > 1 {
         let mut moved: Vec<String> = Vec::new();
         for d in steps.iter().flat_map(|s| &s.descriptors).filter(|d| d.moves) {
@@ -30,7 +33,7 @@ pub fn of(plan: &Plan, thread: usize, operation: usize, o: &Operation) -> Vec<St
         }
     }
     if rest > 0 {
-        let mut last = round(plan, thread, operation, o, (rounds * chunk, rest), false);
+        let mut last = round(plan, target, thread, operation, o, (rounds * chunk, rest), false);
         last.iter_mut().take(1).for_each(|s| s.more = true);
         steps.extend(last);
     }
@@ -40,6 +43,7 @@ pub fn of(plan: &Plan, thread: usize, operation: usize, o: &Operation) -> Vec<St
 /// The steps of one chunk of elements, `(first, count)`.
 fn round(
     plan: &Plan,
+    target: &SdkTarget,
     thread: usize,
     operation: usize,
     o: &Operation,
@@ -52,7 +56,7 @@ fn round(
         moves: false,
     };
     let end = |end: End, sink: bool| {
-        let d = descriptor(end, len, first, sink, false);
+        let d = descriptor(target, end, len, first, sink, false);
         if moves && !matches!(end, End::Fabric(_)) {
             Descriptor { name: format!("{}_moving_{thread}_{operation}", d.name), moves: true, ..d }
         } else {
@@ -83,10 +87,25 @@ fn round(
             operands: descriptors.iter().map(|d| d.name.clone()).collect(),
             descriptors,
             more: false,
-            fabric: true,
+            onward: false,
+            fabric: o.sources.iter().any(|s| matches!(s, End::Fabric(_))) || matches!(o.sink, End::Fabric(_)),
             end_of: None,
         });
         taken = until;
+    }
+    if let Some(onward) = o.onward {
+        let descriptors = vec![end(onward, true), end(o.sink, false)];
+        steps.push(Step {
+            operation,
+            phase: o.phase,
+            builtin: move_builtin(plan.collective.dtype),
+            operands: descriptors.iter().map(|d| d.name.clone()).collect(),
+            descriptors,
+            more: false,
+            onward: true,
+            fabric: true,
+            end_of: None,
+        });
     }
     steps
 }

@@ -32,7 +32,8 @@ struct Router {
     color: u64,
     positions: Vec<Position>,
     at: usize,
-    waiting: [VecDeque<Wavelet>; 5],
+    /// With the round from which on each may move.
+    waiting: [VecDeque<(Wavelet, u64)>; 5],
     /// Wavelets for the PE.
     arrived: VecDeque<f32>,
 }
@@ -62,6 +63,11 @@ impl Wafer {
             programs.entry(tile.file.clone()).or_insert_with(|| syntax::parse(text(&tile.file)));
         }
         let operator = files.iter().find(|f| f.0.ends_with("operator.csl")).map(|f| operator(&f.1));
+        let is_wse3 = files.iter().any(|f| f.1.contains("and the WSE-3"));
+        for (color, positions) in layout.tiles.iter().filter(|_| is_wse3).flat_map(|t| &t.routes) {
+            let may_switch = (0..10).contains(color) || [12, 13, 16, 17, 20].contains(color);
+            assert!(positions.len() == 1 || may_switch, "color {color} has switches");
+        }
         let mut routers: Vec<Vec<Router>> = Vec::new();
         let mut pes: Vec<Pe> = Vec::new();
         for (tile, input) in layout.tiles.iter_mut().zip(inputs) {
@@ -78,7 +84,7 @@ impl Wafer {
                 arrived: VecDeque::new(),
             };
             routers.push(tile.routes.iter().map(router).collect());
-            pes.push(Pe::new(&program, tile, input, operator));
+            pes.push(Pe::new(&program, tile, input, operator, is_wse3));
         }
         Self { layout, routers, pes, rounds: 0 }
     }
@@ -95,10 +101,9 @@ impl Wafer {
                 moved |= pe.turn(routers, self.rounds);
             }
             self.rounds += 1;
-            // From the end, so that a wavelet to the east or the south moves one hop a round.
             for pe in (0..routers.len()).rev() {
                 for n in 0..routers[pe].len() {
-                    moved |= pass(layout, routers, pe, n);
+                    moved |= pass(layout, routers, (pe, n), self.rounds);
                 }
             }
             if !moved {
@@ -134,12 +139,16 @@ fn operator(text: &str) -> fn(f32, f32) -> f32 {
     }
 }
 
-/// Passes a wavelet of one color on, if one waits and has room.
-fn pass(layout: &Layout, routers: &mut [Vec<Router>], pe: usize, n: usize) -> bool {
+/// Passes a wavelet of one color on, if one waits and has room; a hop takes a round.
+fn pass(layout: &Layout, routers: &mut [Vec<Router>], (pe, n): (usize, usize), round: u64) -> bool {
     let r = &routers[pe][n];
     let position = r.positions[r.at].clone();
     let Some(&port) = position.rx.iter().find(|&&p| !r.waiting[p].is_empty()) else { return false };
-    let wavelet = r.waiting[port][0];
+    let (wavelet, from) = r.waiting[port][0];
+    if from > round {
+        // It moves in the next round.
+        return true;
+    }
     let width = layout.width as usize;
     let mut there = Vec::new();
     for &to in &position.tx {
@@ -170,7 +179,7 @@ fn pass(layout: &Layout, routers: &mut [Vec<Router>], pe: usize, n: usize) -> bo
             Wavelet::Data(value, _) => Wavelet::Data(value, false),
             Wavelet::Control => Wavelet::Control,
         };
-        routers[next][at].waiting[from].push_back(passed);
+        routers[next][at].waiting[from].push_back((passed, round + 1));
     }
     let r = &mut routers[pe][n];
     r.waiting[port].pop_front();

@@ -16,6 +16,7 @@ enum Value {
         id: u64,
     },
     Task(u64),
+    Microthread(u64),
     Dsd(Dsd),
     /// The address of an array.
     Pointer(String),
@@ -66,6 +67,8 @@ struct Operation {
     done: u64,
     /// The task that its end activates; none of an operation that `compute` waits for.
     activates: Option<u64>,
+    /// The microthread that the program chose.
+    chosen: Option<u64>,
 }
 
 impl Operation {
@@ -77,7 +80,8 @@ impl Operation {
             Dsd::Memory { .. } | Dsd::Word { .. } => None,
         };
         let held: Vec<_> = self.operands.iter().filter_map(queue).collect();
-        let thread = self.activates.and(held.iter().find(|q| !q.0).or(held.first())).map(|q| q.1);
+        let named = held.iter().find(|q| !q.0).or(held.first()).map(|q| q.1);
+        let thread = self.activates.and(self.chosen.or(named));
         (held, thread)
     }
 }
@@ -100,10 +104,23 @@ pub struct Pe {
     /// What `@map` applies.
     operator: Option<fn(f32, f32) -> f32>,
     pub ended: u32,
+    /// The rules of the WSE-3 hold.
+    is_wse3: bool,
+    /// The colors of queues, by the queues' names.
+    bound: BTreeMap<String, u64>,
 }
 
+/// No color: that of an operand whose queue was not given one. Nothing arrives there, and nothing is said.
+const UNBOUND: u64 = u64::MAX;
+
 impl Pe {
-    pub fn new(program: &[Stmt], tile: &Tile, input: &[f32], operator: Option<fn(f32, f32) -> f32>) -> Self {
+    pub fn new(
+        program: &[Stmt],
+        tile: &Tile,
+        input: &[f32],
+        operator: Option<fn(f32, f32) -> f32>,
+        is_wse3: bool,
+    ) -> Self {
         let colors = tile.colors.iter().map(|(name, color)| (name.clone(), Value::Number(*color)));
         let flags = tile.flags.iter().map(|(name, flag)| (name.clone(), Value::Number(u64::from(*flag))));
         let values = colors.chain(flags).collect();
@@ -120,7 +137,16 @@ impl Pe {
             running: Vec::new(),
             operator,
             ended: 0,
+            is_wse3,
+            bound: BTreeMap::new(),
         };
+        for s in program {
+            if let Stmt::Block(name, body) = s
+                && name == "comptime"
+            {
+                pe.bind_queues(body);
+            }
+        }
         for s in program {
             match s {
                 Stmt::Let(name, value) => pe.declare(name, value),
@@ -174,8 +200,12 @@ impl Pe {
                     self.arrays.insert(name.to_owned(), vec![0.0; n as usize]);
                     Value::Other
                 }
-                "@get_input_queue" => Value::Queue { input: true, id: of[0].int() },
-                "@get_output_queue" => Value::Queue { input: false, id: of[0].int() },
+                "@get_input_queue" => Value::Queue { input: true, id: self.queue(&of[0]) },
+                "@get_output_queue" => Value::Queue { input: false, id: self.queue(&of[0]) },
+                "@get_ut_id" => {
+                    assert!(self.is_wse3 && of[0].int() < 8, "microthreads are chosen on the WSE-3, of 8");
+                    Value::Microthread(of[0].int())
+                }
                 "@get_local_task_id" => Value::Task(of[0].int()),
                 "@get_dsd" => Value::Dsd(self.dsd(&of[0], &of[1])),
                 _ => Value::Other,
@@ -183,6 +213,35 @@ impl Pe {
             _ => Value::Other,
         };
         assert!(self.values.insert(name.to_owned(), made).is_none(), "`{name}` twice");
+    }
+
+    /// The number of a queue, of which the WSE-3 has 2 to 7 beside the host link.
+    fn queue(&self, e: &Expr) -> u64 {
+        assert!(!self.is_wse3 || (2..8).contains(&e.int()), "queue {e:?}");
+        e.int()
+    }
+
+    /// Notes the colors of queues.
+    fn bind_queues(&mut self, body: &[Stmt]) {
+        for s in body {
+            match s {
+                Stmt::If(arms, last) => {
+                    let arm = arms.iter().find(|a| self.number(&a.0) == 1);
+                    let body = arm.map_or(last, |a| &a.1).clone();
+                    self.bind_queues(&body);
+                }
+                Stmt::Do(Expr::Call(call, of)) if call == "@initialize_queue" => {
+                    let color = self.number(of[1].field("color").unwrap());
+                    let before = self.bound.insert(of[0].name().to_owned(), color);
+                    assert!(before.is_none(), "a queue with two colors");
+                }
+                Stmt::Do(Expr::Call(call, _)) => {
+                    let is_old = ["@block", "@rpc"].contains(&call.as_str());
+                    assert!(!(self.is_wse3 && is_old), "{call} on the WSE-3");
+                }
+                _ => {}
+            }
+        }
     }
 
     fn dsd(&self, kind: &Expr, fields: &Expr) -> Dsd {
@@ -202,8 +261,12 @@ impl Pe {
         let Value::Queue { input: is_input, id } = self.values[queue.name()] else { panic!() };
         assert_eq!(input, is_input);
         let on = |name: &str| fields.field(name).is_some();
-        let (color, extent) =
-            (self.number(fields.field("fabric_color").unwrap()), fields.field("extent").unwrap().int());
+        let bound = self.bound.get(queue.name()).copied().unwrap_or(UNBOUND);
+        let given = fields.field("fabric_color").map(|e| self.number(e));
+        // On the WSE-3 a queue without its color moves nothing.
+        let color = if self.is_wse3 { bound } else { given.unwrap() };
+        assert!(!self.is_wse3 || color == UNBOUND || given.is_none_or(|g| g == color), "a queue of another color");
+        let extent = fields.field("extent").unwrap().int();
         if input {
             return Dsd::In { color, queue: id, extent };
         }
@@ -373,7 +436,13 @@ impl Pe {
                 let activates = of.last().and_then(|o| o.field("activate")).map(|e| self.task(e));
                 let all_memory = operands.iter().all(|o| matches!(o, Dsd::Memory { .. }));
                 assert!(all_memory || call != "@map", "the task would wait for the fabric in `@map`");
-                let new = Operation { builtin: call.to_owned(), operands, done: 0, activates };
+                let chosen = of.last().and_then(|o| o.field("ut_id")).map(|e| match self.values[e.name()] {
+                    Value::Microthread(id) => id,
+                    ref other => panic!("{other:?} is no microthread"),
+                });
+                let from_fabric = operands[1..].iter().filter(|o| matches!(o, Dsd::In { .. })).count();
+                assert!(!self.is_wse3 || from_fabric < 2, "two sources from the fabric");
+                let new = Operation { builtin: call.to_owned(), operands, done: 0, activates, chosen };
                 let (queues, thread) = new.held();
                 for other in &self.running {
                     let (theirs, their_thread) = other.held();
@@ -431,7 +500,7 @@ impl Pe {
             Dsd::Out { color, extent, control, advance, .. } => {
                 let last = o.done + 1 == *extent;
                 let wavelet = if *control { Wavelet::Control } else { Wavelet::Data(value, *advance && last) };
-                routers[find(*color, routers)].waiting[RAMP].push_back(wavelet);
+                routers[find(*color, routers)].waiting[RAMP].push_back((wavelet, self.now));
             }
             Dsd::Word { array, .. } => self.arrays.get_mut(array).unwrap()[0] = value,
             Dsd::In { .. } => panic!("an input as a destination"),

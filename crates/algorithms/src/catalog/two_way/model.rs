@@ -1,0 +1,142 @@
+//! The time of `two-way` on a line of n PEs with blocks of b wavelets, for an allgather and a reduce-scatter; on a grid
+//! the phases of rows and columns add up, because every PE ends the first one before the second.
+//!
+//! A hop with an operation takes h = 2 T_R + 2 cycles. A PE runs two lanes, up and down, on one datapath.
+//!
+//! **Allgather.** The time is the largest of three.
+//!
+//! * *Way*: the block of the first PE makes n-1 hops, behind the block that each lane sends first: h (n-1) + 2b.
+//! * *Work*: a PE in the middle handles n+1 blocks (its own up and down, and n-1 that arrive), half of them in each
+//!   lane. Both lanes end together, and the last block then goes on to the end of the line: (n+1) b + h floor((n-1)/2).
+//! * *Wait*: a PE sends its own block into the queues up to the next PE: q at its own router, q at the next one, q +
+//!   T_R at the ramp there, and one wavelet in the operation, r = 3q + T_R + 1 in all. The rest waits until the next PE
+//!   has sent its own block, which waits in the same way. So the lanes fill one PE after the other, from both ends to
+//!   the middle, and each PE on the way delays them by max(0, b - r). The last PE copies its own block before it
+//!   receives, which delays its side once more: floor((n-2)/2) waits in all, or floor((n-3)/2) where the blocks are in
+//!   place already, as in the columns of a grid.
+//!
+//! **Reduce-scatter of short blocks** is the same backwards in time: the same way and work. A PE adds its own block
+//! from above when that from below is done; of the operation that waits, h/2 is counted, between none and a hop. Sums
+//! wait as they arrive and as they leave, except at one end: 2 floor(n/2) - 1 waits, which is what simulations show.
+//!
+//! **Reduce-scatter of long blocks.** The sum for PE i ends upward after h i + (n-i) b, because n-i blocks pass one
+//! after the other. Downward, PE i+1 takes its own block first and then sends that for PE i, which so begins b + h
+//! after it. From PE n-2, which begins at h (n-2) + 2b, that makes h (n-2) + 2b + (n-2)(b + h) at PE 0, and b more to
+//! its end: (n+1) b + 2h (n-2), and no less than the way h (n-1) + b.
+//!
+//! Of the two orders the shorter time is chosen. Simulated for n = 2..64 and b = 1..256, and on grids of 4 x 6, 5 x 7
+//! and 16 x 16, allgathers are within 2 cycles or 2.5 % (b = 16 and 17: their blocks just fill the queues),
+//! reduce-scatters of long blocks within 6 cycles, and of short ones within 9 cycles or 8 %, except b = 3 and odd n
+//! with b = 2 to 4: there the lanes meet at the same PE in the same cycle, and the simulated time is up to 20 % longer.
+//!
+//! Limits: q is that of the presets, because a case does not know the machine's. An alltoall has no such form.
+
+use unisono_base::Wavelets;
+use unisono_collective::Kind;
+use unisono_lower::{Estimate, Phase, Sharper, Terms};
+
+use crate::Case;
+
+/// Wavelets that wait at a router, for each color and input: `queue_depth` of the presets.
+const QUEUE: f64 = 4.0;
+
+const WHY: &str =
+    "the way of the last block, the work in the middle of the line, and its wait for the blocks before it";
+
+/// A line of PEs with blocks of equal size.
+#[derive(Clone, Copy)]
+struct Line {
+    pes: u32,
+    /// Wavelets of a block.
+    block: f64,
+    /// 2 T_R + 1.
+    depth_cycles: f64,
+}
+
+impl Line {
+    fn hop(&self) -> f64 {
+        self.depth_cycles + 1.0
+    }
+
+    /// The longer of the way and the work, with so many waits for full queues and `more` cycles.
+    fn filled(&self, waits: u32, more: f64) -> f64 {
+        let (n, b, h) = (f64::from(self.pes), self.block, self.hop());
+        let room = 3.0 * QUEUE + (self.depth_cycles - 1.0) / 2.0 + 1.0;
+        let wait = f64::from(waits) * (b - room).max(0.0);
+        let work = (n + 1.0) * b + h * f64::from((self.pes - 1) / 2) + wait + more;
+        work.max(h * (n - 1.0) + 2.0 * b)
+    }
+
+    fn gathered(&self, is_placed: bool) -> f64 {
+        self.filled(self.pes.saturating_sub(2 + u32::from(is_placed)) / 2, 0.0)
+    }
+
+    fn scattered_short(&self) -> f64 {
+        self.filled((2 * (self.pes / 2)).saturating_sub(1), self.hop() / 2.0)
+    }
+
+    fn scattered_long(&self) -> f64 {
+        let (n, b, h) = (f64::from(self.pes), self.block, self.hop());
+        ((n + 1.0) * b + 2.0 * h * (n - 2.0)).max(h * (n - 1.0) + b)
+    }
+
+    fn terms(&self, is_long: bool) -> Terms {
+        let (n, b) = (f64::from(self.pes), self.block);
+        // Between the ends PEs handle all blocks and their own twice.
+        let most = if self.pes > 2 { n + 1.0 } else { 1.0 };
+        let way = if is_long { (n - 1.0).max(2.0 * (n - 2.0)) } else { n - 1.0 };
+        Terms {
+            energy: n * (n - 1.0) * b,
+            distance: way,
+            depth: way,
+            contention: most * b,
+            links: 2.0 * (n - 1.0),
+            max_link_load: (n - 1.0) * b,
+            datapath: (n + 1.0) * b,
+        }
+    }
+}
+
+/// Whether the sums of a reduce-scatter start with the nearest PE downward.
+pub fn is_long(case: &Case, pes: u32, elements: u32) -> bool {
+    let line = line(case, pes, elements);
+    line.scattered_long() < line.scattered_short()
+}
+
+fn line(case: &Case, pes: u32, elements: u32) -> Line {
+    let block = Wavelets::of(u64::from(elements), case.collective.dtype.bytes()).0;
+    Line { pes, block: block as f64, depth_cycles: case.depth_cycles() }
+}
+
+/// The phases with their times; `None` for an alltoall.
+pub fn estimate(case: &Case) -> Option<Estimate> {
+    let (kind, grid, len) = (case.collective.kind, case.grid(), case.collective.elements);
+    let rows = (grid.cols, len, "row", false);
+    // Rows of an allgather come first, so their blocks are in place; those of columns are the sums of a row.
+    let columns = (grid.rows, grid.cols.checked_mul(len)?, "column", grid.cols > 1);
+    let order = match kind {
+        Kind::Allgather => [rows, columns],
+        Kind::ReduceScatter => [columns, rows],
+        _ => return None,
+    };
+    let mut phases = Vec::new();
+    for (pes, elements, name, is_placed) in order {
+        if pes < 2 || elements == 0 {
+            continue;
+        }
+        let line = line(case, pes, elements);
+        let is_long = kind == Kind::ReduceScatter && is_long(case, pes, elements);
+        let mut terms = line.terms(is_long);
+        if kind == Kind::Allgather && pes == 2 && is_placed {
+            terms.datapath = 2.0 * line.block;
+        }
+        let cycles = match (kind, is_long) {
+            (Kind::Allgather, _) => line.gathered(is_placed),
+            (_, false) => line.scattered_short(),
+            (_, true) => line.scattered_long(),
+        };
+        let sharper = Some(Sharper { cycles_beside_depth: cycles - line.depth_cycles * terms.depth, why: WHY });
+        phases.push(Phase { sharper, ..Phase::new(&format!("{name}-{kind}"), terms) });
+    }
+    Some(Estimate { phases })
+}
