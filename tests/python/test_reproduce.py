@@ -98,7 +98,7 @@ def test_claims_of_discovery(spawn: Spawn, tmp_path: Path) -> None:
 def test_claims_of_piuma(spawn: Spawn, tmp_path: Path) -> None:
     ran = spawn("reproduce", "piuma", "--json")
     assert decides_every_row(ran, "piuma")
-    assert all(claim["provenance"] in {"derived", "simulated", "calibrated"} for claim in ran.json["claims"])
+    assert all(claim["provenance"] in {"derived", "proven", "simulated", "calibrated"} for claim in ran.json["claims"])
     names = ("fig4-latency", "fig4-lengths", "fig4-nodes", "fig5a", "fig5b")
     assert set(ran.json["files"]) == {f"out/piuma/{name}.{kind}" for name in names for kind in ("png", "csv")}
     assert all((tmp_path / file).stat().st_size > 300 for file in ran.json["files"])

@@ -68,6 +68,9 @@ VALUES: Mapping[str, tuple[str, ...]] = {
     "--rules": ("--rules", "full"),
     "--simulate": ("--simulate",),
     "--beside": ("--beside", "switches.sched"),
+    "--devices": ("--devices", "2"),
+    "--rank": ("--rank", "1"),
+    "--device-machine": ("--device-machine", "archer"),
     "--graph": ("--graph", "made.dot"),
     "--graph-kind": ("--graph-kind", "tasks"),
 }
@@ -166,7 +169,7 @@ INPUTS: Mapping[str, tuple[tuple[str, ...], set[str]]] = {
         {"--fail", "--level", "--nodes", "--no-overlap", "--strict", "--what-if", "--plot"},
     ),
     "list machines": (("machines",), set()),
-    "discover": (("discover", "program.json", "--nodes", "2"), {"--machine", "--rules", "--graph"}),
+    "discover": (("discover", "program.json", "--nodes", "2"), {"--machine", "--rules", "--graph", "--devices"}),
 }
 
 

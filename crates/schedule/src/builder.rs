@@ -415,6 +415,7 @@ impl Builder {
         self.instrs = order.iter().map(|&i| self.instrs[i as usize]).collect();
         let mut operands = Vec::with_capacity(self.operands.len());
         for instr in &mut self.instrs {
+            poll();
             let count = usize::from(instr.sources) + usize::from(instr.sinks);
             let first = instr.first_operand as usize;
             instr.first_operand = narrow(operands.len());
@@ -437,6 +438,7 @@ impl Builder {
     fn drop_unused_streams(&mut self) {
         let mut used = vec![false; self.streams.len()];
         for s in self.operands.iter().filter_map(|o| o.get().stream()) {
+            poll();
             used[s.index()] = true;
         }
         if used.iter().all(|&u| u) {
@@ -465,6 +467,7 @@ impl Builder {
         let mut lane_instrs = Vec::new();
         let mut last = None;
         for (i, &place) in self.places.iter().enumerate() {
+            poll();
             while node_lanes.len() <= place.0.index() {
                 node_lanes.push(narrow(lane_instrs.len()));
             }

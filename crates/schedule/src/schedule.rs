@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
-use unisono_base::{InstrId, LaneId, NodeId, PhaseId, Span, StreamId, narrow};
+use unisono_base::{InstrId, LaneId, NodeId, PhaseId, Span, StreamId, interrupt::poll, narrow};
 use unisono_collective::{Collective, Operator};
 
 /// Where an instruction reads or writes. Buffer operands give the first element; the instruction gives the length.
@@ -108,6 +108,7 @@ impl Instrs {
         let (mut shapes, mut known, mut last) = (Vec::<Instr>::new(), FxHashMap::default(), 0);
         let mut rows = Vec::with_capacity(instrs.len());
         for instr in instrs {
+            poll();
             let shape = Instr { first_operand: 0, ..*instr };
             if shapes.get(last as usize) != Some(&shape) {
                 last = *known.entry(shape).or_insert_with(|| {
