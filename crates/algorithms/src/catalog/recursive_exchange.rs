@@ -3,12 +3,15 @@
 //! The largest power of k up to P, p = k^n, is the number of ranks that exchange. The first ranks form sets of k
 //! consecutive ones: all but the last rank of a set send it their block first, and get the whole vector at the end. If
 //! ranks to be set apart remain, fewer than k - 1, they send to the rank after them. A rank that exchanges stands for
-//! an interval of ranks, so all blocks travel in intervals of the vector. Doubling: n stages at distances 1, k, ...; a
-//! stage sends the blocks so far to the k - 1 others of its group. T = sum over s of alpha_p + (k - 1)(alpha_r + k^s m
-//! beta) for blocks of m where P is a power of k. Halving: ranks first swap their blocks by reversed digits in base k,
-//! and then exchange at distances p/k, ..., k, 1, so the long messages go to near ranks. Source: MPICH,
-//! `MPIR_Allgather_intra_recexch`; Sack, Gropp, "Faster topology-aware collective algorithms through non-minimal
-//! communication", 2012 (distance halving).
+//! an interval of ranks, so all blocks travel in intervals of the vector.
+//!
+//! Doubling: n stages at distances 1, k, ...; a stage sends the blocks so far to the k - 1 others of its group. T = sum
+//! over s of alpha_p + (k - 1)(alpha_r + k^s m beta) for blocks of m where P is a power of k. Halving: ranks first swap
+//! their blocks by reversed digits in base k, and then exchange at distances p/k, ..., k, 1, so the long messages go to
+//! near ranks.
+//!
+//! Source: MPICH, `MPIR_Allgather_intra_recexch`; Sack, Gropp, "Faster topology-aware collective algorithms through
+//! non-minimal communication", 2012 (distance halving).
 
 use unisono_base::NodeId;
 use unisono_collective::Kind;
