@@ -88,7 +88,8 @@ def _opinion(row: SecondOpinion) -> str:
     among = f"{row['kind']} among {row['group']}"
     if row["suffices"] == "nothing":
         again = f", {row['count']} times" if row["count"] > 1 else ""
-        return f"{row['name']}: this {among} is not needed, because {row['reason']}; it takes {duration(row['seconds'])}{again}"
+        takes = f"it takes {duration(row['seconds'])}{again}"
+        return f"{row['name']}: this {among} is not needed, because {row['reason']}; {takes}"
     found = f"{row['name']}: each rank uses one part of this {among}"
     times = f"{duration(row['suffices_seconds'])} instead of {duration(row['seconds'])}"
     return f"{found}; {row['suffices']} suffices and takes {times}"
