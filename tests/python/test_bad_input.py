@@ -75,7 +75,7 @@ def assert_one_sentence(ran: Ran, *words: str) -> None:
         (["plan", "reduce", *WSE, "--ranks", "4x4", *SIZE], ["4x4"]),
         (["verify", "reduce", *ON_4, "--ranks", "4"], ["--shape 4", "--ranks 4"]),
         (["plan", "reduce", *ON_4, "--model", "wishful"], ["wishful", "links"]),
-        (["plan", "reduce", "--machine", "wse9", "--shape", "4", *SIZE], ["wse9", "wse2"]),
+        (["plan", "reduce", "--machine", "wse9", "--shape", "4", *SIZE], ["wse9", "did you mean wse"]),
         (["plan", "reduce", "--machine", "no/such.toml", "--shape", "4", *SIZE], ["no/such.toml"]),
         (["plan", "reduce", *ON_4, "--frob"], ["--frob"]),
         (["plan", *ON_4], ["COLLECTIVE"]),
@@ -97,7 +97,7 @@ def assert_one_sentence(ran: Ran, *words: str) -> None:
         (["sweep", "reduce", *WSE, "--shapes", "4", "--elements", "1", "--op", "xor"], ["xor", "f32"]),
         (["verify", "/dev/zero"], ["/dev/zero", "regular file"]),
         (["machines", "/dev/zero"], ["/dev/zero", "regular file"]),
-        (["machines", "wse9"], ["wse9", "wse2"]),
+        (["machines", "wse9"], ["wse9", "did you mean wse"]),
         (["plan", "reduce", *ON_4, "--op", "mean"], ["'mean' is not an operator"]),
         (
             ["simulate", "reduce", *WSE, "--shape", "3x3", *SIZE, "--subset", "0"],
