@@ -12,6 +12,7 @@ from mkdocs.structure.pages import Page
 
 sys.path.insert(0, str(Path(__file__).parent))
 import algorithm_pages
+import site_lists
 
 ROOT = Path(__file__).resolve().parents[1]
 #: Pages that lie at the root of the project, and their names on the site.
@@ -21,6 +22,8 @@ FROM_ROOT = {
     "CONTRIBUTING.md": "CONTRIBUTING.md",
     "CHANGELOG.md": "CHANGELOG.md",
 }
+#: Folders whose files the pages use, and which an installed package does not have.
+FOLDERS = ("examples", "machines", "workloads")
 #: What lets the search run without a server. The theme takes it from a network, and this site has its own copy.
 SHIM = ROOT / "web" / "node_modules" / "iframe-worker" / "shim" / "index.js"
 _SHIM_OF_THEME = "https://unpkg.com/iframe-worker/shim"
@@ -36,13 +39,36 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         File.generated(config, f"algorithms/{name}.md", content=text) for name, text in algorithm_pages.pages().items()
     ]
     made.append(File.generated(config, _SHIM_OF_SITE, content=SHIM.read_text()))
+    listed = [path.relative_to(ROOT).as_posix() for path in _files_of_examples()]
+    copied = [File.generated(config, name, content=(ROOT / name).read_text()) for name in listed]
+    for file in copied:
+        # The pattern that leaves out this folder's programs is not for these.
+        file.inclusion = file.inclusion.INCLUDED
+    made += copied
+    made.append(File.generated(config, "examples.md", content=_page_of_examples(listed)))
     for file in made:
         file.inclusion = file.inclusion.NOT_IN_NAV if file.src_uri.startswith("algorithms/") else file.inclusion
     return Files([*own, *made])
 
 
+def _files_of_examples() -> list[Path]:
+    found = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.is_file()]
+    return sorted(path for path in found if "__pycache__" not in path.parts)
+
+
+def _page_of_examples(names: list[str]) -> str:
+    """A page with a link to each file."""
+    text = [
+        "# Files of the examples",
+        "",
+        "Pages name these files by their paths in the project. Presets of machines and",
+    ]
+    text += ["workloads are built in; their files name the sources of each number.", ""]
+    return "\n".join([*text, *(f"* [`{name}`]({name})" for name in names), ""])
+
+
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
-    """Turns links that are right among the files of the project into those of the site."""
+    """Turns links and lists that are right among the files of the project into those of the site."""
     at = page.file.src_uri
     source = next((name for name, where in FROM_ROOT.items() if where == at), f"docs/{at}")
     if at == "algorithms.md":
@@ -51,13 +77,17 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     def turned(link: re.Match[str]) -> str:
         target = posixpath.normpath(posixpath.join(posixpath.dirname(source), link[2]))
         on_site = FROM_ROOT.get(target, target.removeprefix("docs/"))
+        if posixpath.dirname(target).split("/")[0] in FOLDERS and (ROOT / target).is_file():
+            return link[1] + posixpath.relpath(target, posixpath.dirname(at) or ".") + link[3]
         if files.get_file_from_path(on_site) is None and not (ROOT / "docs" / on_site).is_file():
             # A file of the project that is no page: its name stays, without a link.
             return "]" + "\0"
         return link[1] + posixpath.relpath(on_site, posixpath.dirname(at) or ".") + link[3]
 
     turned_text = _LINK.sub(turned, markdown) if not at.startswith("algorithms/") else markdown
-    return re.sub(r"!?\[([^\]]*)\]\0", r"\1", turned_text)
+    text = re.sub(r"!?\[([^\]]*)\]\0", r"\1", turned_text)
+    # Pages of algorithms are made, with the spaces that the site wants.
+    return text if at.startswith("algorithms/") else site_lists.deepened(text)
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:  # noqa: ARG001

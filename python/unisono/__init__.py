@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from unisono._core import machine_presets as machine_presets
     from unisono._core import operators as operators
     from unisono._core import parse_shape as parse_shape
+    from unisono._core import preset_toml as preset_toml
     from unisono._core import topologies as topologies
     from unisono._core import workload_presets as workload_presets
     from unisono.base.files import load as load

@@ -100,6 +100,7 @@ __all__ = [
     "plan",
     "plan_size_class",
     "plane",
+    "preset_toml",
     "pricing",
     "propose",
     "prove_plan",
@@ -630,6 +631,7 @@ def unregister_algorithm(name: str) -> bool: ...
 def require_offer(machine: Machine, needed: str, purpose: str) -> None: ...
 def simulators() -> dict[str, tuple[str, bool, str]]: ...
 def machine_presets() -> list[dict[str, str]]: ...
+def preset_toml(name: str) -> str: ...
 def allocate(
     machine: Machine,
     jobs: tuple[str, str] | None = None,
@@ -654,6 +656,7 @@ def plan(
     model: str | None = None,
     places: list[int] | None = None,
     target: str | None = None,
+    library: bytes | None = None,
 ) -> Plan: ...
 def encode_plan(
     rows: list[tuple[Plan | Schedule | tuple[str, int], int, int | None, int | None]], unlike_bits: bool = False

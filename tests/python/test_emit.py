@@ -1,5 +1,6 @@
 """Emission: the command, the function, and what is refused."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,45 @@ def test_a_plan_for_csl_has_chunks_and_marks_candidates() -> None:
     ran = call("plan", "reduce", "--machine", "wse2", "--shape", "16x16", "--elements", "256", "--for", "cls")
     assert ran.code == 2
     assert "'cls' is not a format; accepted are astra-sim, chakra, csl" in ran.err
+
+
+@pytest.mark.parametrize("form", ["openmpi-rules", "openmpi-json", "ucc", "nccl-tuner-csv", "ncclx-csv", "mpich-json"])
+def test_a_plan_for_a_tuning_file_takes_what_the_library_names(form: str, tmp_path: Path) -> None:
+    machine = "dgx-h100" if form.startswith("nccl") else "archer"
+    ranks = 8 if machine == "dgx-h100" else 4
+    where = ["allreduce", "--machine", machine, "--ranks", str(ranks), "--bytes", "1MiB"]
+    report = json_of("plan", *where, "--for", form)
+    assert report["target"] == form
+    marks = [candidate["expressible"] for candidate in report["candidates"]]
+    assert marks == sorted(marks, reverse=True)
+    assert marks[0] is True
+    for candidate in report["candidates"]:
+        row = {"collective": "allreduce", "ranks": ranks, "first_bytes": 0, "last_bytes": None}
+        row |= {"algorithm": candidate["algorithm"], "params": candidate["params"]}
+        table = tmp_path / "table.json"
+        table.write_text(json.dumps({"unisono_table": 1, "rows": [row]}))
+        exported = call("export", str(table), "--format", form, "-o", str(tmp_path / "out"), "--no-check")
+        # Equal schedules have one name there, and candidates are judged by their own.
+        assert candidate["expressible"] is False or exported.code == 0
+    ran = call("plan", "reduce", *REDUCE, "--for", form)
+    assert ran.code == 1
+    assert "is for ranks that exchange messages" in ran.err
+
+
+def test_emit_takes_what_the_format_can_express(tmp_path: Path) -> None:
+    where = ["allgather", "--machine", "dgx-h100-x8", "--nodes", "2", "--bytes", "1MiB"]
+    for form, name in (("mscclpp", "a.json"), ("msccl-xml", "a.xml")):
+        assert call("emit", *where, "--format", form, "-o", str(tmp_path / name)).code == 0
+        assert (tmp_path / name).is_file()
+
+
+def test_scratch_memory_is_counted_for_each_gpu(tmp_path: Path) -> None:
+    where = ["allgather", "--machine", "dgx-h100-x8", "--nodes", "2", "--algorithm", "ring"]
+    ran = call("emit", *where, "--bytes", "64MiB", "--format", "mscclpp", "-o", str(tmp_path / "a.json"))
+    assert (ran.code, ran.err) == (0, "")
+    ran = call("emit", *where, "--bytes", "512MiB", "--format", "mscclpp", "-o", str(tmp_path / "b.json"))
+    assert ran.code == 1
+    assert "bytes of scratch memory for what arrives" in ran.err
 
 
 def test_a_plan_for_csl_says_which_times_are_simulated() -> None:

@@ -128,7 +128,7 @@ def failing(case: un.AlgorithmCase) -> un.Schedule:
     [
         (wrong, "makes a schedule that is wrong: incomplete"),
         (smaller, "was asked for scan .* of 8 f32 on 4 ranks, root 0, and made scan .* of 1 f32 on 1 ranks"),
-        (failing, "failed: ZeroDivisionError: by nothing"),
+        (failing, r"failed at test_own_algorithms.py:\d+: ZeroDivisionError: by nothing"),
         (lambda case: "no schedule", "failed: InputError: it returned 'no schedule', and must return a schedule"),
     ],
 )
@@ -137,6 +137,44 @@ def test_what_is_wrong_with_a_function_is_said(function: Function, words: str, n
     for chosen in (None, name):
         with pytest.raises(un.InputError, match=f"(?s)'{name}' {words}"):
             un.plan("scan", "archer", shape=4, elements=8, algorithm=chosen)
+
+
+def test_named_without_its_parameters_the_listed_settings_are_ranked(name: str) -> None:
+    def central(case: un.AlgorithmCase, segments: str) -> un.Schedule:
+        b, others = case.builder(), range(1, case.ranks)
+        count = int(segments)
+        for k in range(count):
+            part = slice(case.elements * k // count, case.elements * (k + 1) // count)
+            up = [b.stream(rank, [0]) for rank in others]
+            down = [b.stream(0, [rank]) for rank in others]
+            b.combine(0, [b.input(0)[part], *up], [b.output(0)[part], *down])
+            for rank, there, back in zip(others, up, down, strict=True):
+                b.combine(rank, [b.input(rank)[part]], [there])
+                b.combine(rank, [back], [b.output(rank)[part]])
+        return b.build()
+
+    un.algorithm(name, collectives=["allreduce"], params={"segments": [1, 2, 4]})(central)
+    where = {"machine": "paper-sim", "shape": 4, "elements": 65536}
+    named = un.plan("allreduce", algorithm=name, **where)  # type: ignore[arg-type]
+    assert {c["params"]["segments"] for c in named.candidates} == {"1", "2", "4"}
+    assert {c["algorithm"] for c in named.candidates} == {name}
+    best = next(c for c in un.plan("allreduce", **where).candidates if c["algorithm"] == name)  # type: ignore[arg-type]
+    assert (named.params, named.predicted["seconds"]) == (best["params"], best["seconds"])
+    # All of them given, the values need not be listed.
+    alone = un.plan("allreduce", algorithm=name, params={"segments": "3"}, **where)  # type: ignore[arg-type]
+    assert [c["params"] for c in alone.candidates] == [{"segments": "3"}]
+
+
+def test_a_collective_that_was_not_registered_is_not_asked_for(name: str) -> None:
+    un.algorithm(name, collectives=["allreduce", "scan"])(failing)
+    with pytest.raises(un.UnsupportedError, match="it makes allreduce, scan, not broadcast"):
+        un.plan("broadcast", "archer", shape=4, elements=8, algorithm=name)
+
+
+def test_the_place_of_a_function_is_its_reference(name: str) -> None:
+    un.algorithm(name, collectives=["scan"])(failing)
+    (about,) = [about for about in un.algorithms() if about["name"] == name]
+    assert about["reference"] == f"function failing of test_own_algorithms.py:{failing.__code__.co_firstlineno}"
 
 
 def test_a_removed_algorithm_is_unknown(name: str) -> None:

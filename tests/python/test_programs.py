@@ -71,6 +71,24 @@ def test_a_faster_machine_is_asked_for_with_what_if() -> None:
     assert computing["speed_up"] == pytest.approx(report["seconds"] / computing["seconds"])
 
 
+def test_cables_with_a_rate_of_their_own_are_changed_by_it(tmp_path: Path) -> None:
+    gradients = tmp_path / "sum.goal"
+    gradients.write_text("num_ranks 16\nrank 0 {\nl1: send 64000000b to 8\n}\nrank 8 {\nl1: recv 64000000b from 0\n}\n")
+    report = un.step(gradients, "dgx-a100-x2", what_if=[{"gbps.200": 400}])
+    before, after = report["seconds"], report["what_if"][0]["seconds"]
+    assert before / after == pytest.approx(2, rel=0.05)
+    with pytest.raises(un.InputError, match=r"no cable states gbps=100; those of dgx-a100-x2 state 200"):
+        un.step(gradients, "dgx-a100-x2", what_if=[{"gbps.100": 400}])
+    with pytest.raises(un.InputError, match="none of torus2d-small states one"):
+        un.step(gradients, "torus2d-small", what_if=[{"gbps.100": 400}])
+    everywhere = tmp_path / "pair.toml"
+    cables = tmp_path / "pair.edges"
+    cables.write_text("".join(f"{k} 16 gbps=200\n" for k in range(16)))
+    everywhere.write_text(un.import_machine(cables, accelerators=16).to_toml())
+    with pytest.raises(un.InputError, match=r"link_gbps changes nothing: .* say gbps.200=N"):
+        un.step(gradients, everywhere, what_if=[{"link_gbps": 800}])
+
+
 def test_the_part_of_a_machine_is_that_of_its_shape(small: str) -> None:
     row, square = (un.step(small, un.machine("torus2d-small", shape=shape))["seconds"] for shape in ("8", "2x4"))
     plan = un.plan("allreduce", un.machine("torus2d-small", shape="8"), bytes="1MiB")

@@ -30,6 +30,10 @@ def test_every_document_and_algorithm_has_a_page(site: Path) -> None:
     wanted = {name.removesuffix("README") + "index" if name.endswith("README") else name for name in documents}
     assert wanted <= pages
     assert {f"algorithms/{about['name']}" for about in un.algorithms()} <= pages
+    assert (site / "examples" / "programs" / "transformer.hlo").read_bytes() == (
+        ROOT / "examples" / "programs" / "transformer.hlo"
+    ).read_bytes()
+    assert 'href="machines/dgx-h100.toml"' in (site / "examples.html").read_text()
     text = (site / "algorithms.html").read_text()
     assert all(f'href="algorithms/{about["name"]}.html"' in text for about in un.algorithms())
 
@@ -49,6 +53,13 @@ def test_the_site_loads_nothing_from_a_network(site: Path) -> None:
         )
         # The address of a page itself, of which a browser loads nothing.
         assert not loaded, page
+
+
+def test_lists_are_lists_on_the_site(site: Path) -> None:
+    for page in site.glob("**/*.html"):
+        text = re.sub(r"<(pre|code|script|style)\b.*?</\1>", "", page.read_text(), flags=re.DOTALL)
+        assert not re.search(r"(?:^|<p>)(?:[*-]|\d+\.) ", text, re.MULTILINE), page
+    assert not list(site.glob("**/__pycache__"))
 
 
 def test_the_search_finds_a_word(site: Path, browser: Any) -> None:

@@ -304,8 +304,64 @@ def test_a_list_of_cables_becomes_a_machine(tmp_path: Path) -> None:
     assert un.import_machine(ring, "edges", name="ring").shape == (4,)
 
 
+GRAPHML = """<?xml version='1.0' encoding='utf-8'?>
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+  <key id="d0" for="node" attr.name="switch" attr.type="boolean"><default>false</default></key>
+  <key id="d1" for="edge" attr.name="gbps" attr.type="double" />
+  <graph edgedefault="undirected">
+    <node id="left" /><node id="middle"><data key="d0">true</data></node><node id="right" />
+    <edge source="left" target="middle"><data key="d1">400</data></edge>
+    <edge source="right" target="middle"><data key="d1">200</data></edge>
+  </graph>
+</graphml>
+"""
+
+
+def test_a_graph_in_graphml_becomes_a_machine(tmp_path: Path) -> None:
+    file, out = tmp_path / "star.graphml", str(tmp_path / "star.toml")
+    file.write_text(GRAPHML)
+    assert call("machines", "import", str(file), "-o", out).code == 0
+    # The node that is no switch comes first, so that the cable of 200 Gb/s is that of rank 1.
+    assert un.machine(out).shape == (2,)
+    same = un.machine({**un.machine(out).describe(), "name": "star"} | {"summary": ""})
+    assert same.shape == (2,)
+    times = [un.plan("broadcast", out, bytes="1MiB", root=root).bound for root in (0, 1)]
+    assert times[0] is not None
+    assert times[0]["seconds"] >= 2**20 / 25e9
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("undirected", "directed", "directed"),
+        (">400<", ">fast<", "gbps is 'fast', and its key declares a number"),
+        ('target="middle"', 'target="nowhere"', "names node 'nowhere'"),
+        ('id="right"', 'id="left"', "node 'left' stands twice"),
+        ('key="d1"', 'key="d7"', "key 'd7', which is not declared"),
+        ("<?xml", "<!DOCTYPE x []><?xml", "entities"),
+    ],
+)
+def test_wrong_graphml_is_refused(old: str, new: str, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "star.graphml"
+    file.write_text(GRAPHML.replace(old, new))
+    done = call("machines", "import", str(file), "-o", str(tmp_path / "star.toml"))
+    assert done.code == 2
+    assert done.err.startswith(f"error: {file}: ")
+    assert said in done.err
+
+
+def test_the_file_of_a_preset_is_written_with_its_sources(tmp_path: Path) -> None:
+    out = tmp_path / "mine.toml"
+    assert call("machines", "dgx-h100", "-o", str(out)).code == 0
+    assert "# One DGX H100" in out.read_text()
+    assert un.machine(str(out)).describe() == un.machine("dgx-h100").describe()
+    refused = call("machines", "dgx-h10", "-o", str(tmp_path / "other.toml"))
+    assert refused.code == 2
+    assert "did you mean dgx-h100?" in refused.err
+
+
 @pytest.mark.parametrize("text", ["", "hello", "<graphs/>", "<system/>", '{"a": 1}', "0 1 tin"])
-@pytest.mark.parametrize("source", ["nccl-topo", "edges"])
+@pytest.mark.parametrize("source", ["nccl-topo", "edges", "graphml"])
 def test_files_that_are_no_topology_are_refused(text: str, source: str, tmp_path: Path) -> None:
     file, out = tmp_path / "topo.xml", tmp_path / "mine.toml"
     file.write_text(text)

@@ -25,4 +25,4 @@ pub use compose::{find, resolve};
 pub use error::AlgorithmError;
 pub use formula::Formula;
 pub use params::Params;
-pub use registered::{algorithms, register, unregister};
+pub use registered::{algorithms, is_own, register, unregister};

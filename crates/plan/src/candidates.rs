@@ -52,6 +52,9 @@ const INSTRUCTION_STEPS: u128 = 200;
 /// Steps that finer times of the best candidates of a plan take together, in steps of the simulators (some 0.2 s).
 const MOST_REFINED: u128 = 1 << 26;
 
+/// Candidates that are named when they are left out.
+const MOST_NAMED: usize = 4;
+
 /// Schedules of more instructions are not made, whatever the limits are.
 const MOST_INSTRUCTIONS: u64 = 1 << 27;
 
@@ -114,7 +117,7 @@ pub(crate) enum Ranked {
 
 /// Times every candidate of a problem, best first, and after them those that no simulator runs. Leaves out candidates
 /// that do not support the case, are too large to build, are over a limit, or take long to time. Cheap candidates are
-/// timed first, so that a limit leaves out as few as possible.
+/// timed first, so that a limit leaves out as few as possible. `only` is the one algorithm to rank, if it is one.
 ///
 /// # Errors
 /// No candidate; any other error of one of them.
@@ -123,9 +126,12 @@ pub(crate) fn rank(
     wanted: &Params,
     emitter: Option<&dyn Emitter>,
     ranked: Ranked,
+    only: Option<&str>,
 ) -> Result<Vec<Timed>, PlanError> {
     let (target, c) = (&problem.target, problem.collective);
-    let mut listed: Vec<_> = target.candidates(c, wanted).into_iter().enumerate().collect();
+    let mut listed = target.candidates(c, wanted);
+    listed.retain(|(algorithm, _)| only.is_none_or(|only| algorithm.name() == only));
+    let mut listed: Vec<_> = listed.into_iter().enumerate().collect();
     if let Some(emitter) = emitter {
         let case = target.case(c);
         for (_, (algorithm, params)) in &mut listed {
@@ -138,7 +144,7 @@ pub(crate) fn rank(
     for (at, (algorithm, params)) in listed {
         interrupt::check();
         if target.is_slow(c, algorithm, &params) {
-            slow.push(algorithm.name());
+            slow.push(format!("{} {params}", algorithm.name()).trim_end().to_owned());
             continue;
         }
         match time_within(problem, algorithm, &params, most) {
@@ -166,9 +172,15 @@ pub(crate) fn rank(
     left_out.remark("left out");
     if !slow.is_empty() {
         slow.sort_unstable();
-        slow.dedup();
-        let names = slow.join(", ");
-        limits::remark(|| format!("not timed, as their schedules are huge and would have to be built for it: {names}"));
+        let named = slow.iter().take(MOST_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let more = slow.len().checked_sub(MOST_NAMED + 1).map_or(String::new(), |n| format!(" and {} more", n + 1));
+        let (kind, bytes) = (c.kind, u64::from(c.elements) * c.dtype.bytes());
+        limits::remark(|| {
+            format!(
+                "not timed for {kind} of {bytes} bytes, as their schedules are huge and would have to be built for it: \
+                 {named}{more}"
+            )
+        });
     }
     refine(problem, &mut timed, &mut dropped)?;
     // Of equal times the first in the order of the candidates.

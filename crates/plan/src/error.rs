@@ -64,6 +64,8 @@ pub enum PlanError {
     RootOffGrid { row: u64, col: u64, grid: String, rows: u32, cols: u32 },
     #[error("'{found}' is not a format; accepted are {accepted}")]
     Format { found: String, accepted: String },
+    #[error("the library whose table {format} must hold: {reason}")]
+    Library { format: &'static str, reason: String },
     #[error("{reason}")]
     NotExpressible { reason: String },
     #[error("no algorithm makes {kind} on shape {shape} of {machine}{hint}")]

@@ -3,7 +3,7 @@
 use unisono_algorithms::{Algorithm, Case, Params, resolve};
 use unisono_base::interrupt;
 use unisono_cost::Time;
-use unisono_emit::{EMITTERS, Emitter};
+use unisono_emit::Emitter;
 use unisono_lower::{File, Placed, Placement, VerifiedFile};
 use unisono_schedule::verify::Method;
 
@@ -22,17 +22,6 @@ const TOO_SLOW: f64 = 1.05;
 
 /// Whether the target can express a candidate, or the reason why it cannot; `None` where that was not found out.
 pub type Expressible = Option<Result<(), String>>;
-
-/// The emitter with a name.
-///
-/// # Errors
-/// There is none; the message lists those there are.
-pub fn emitter(name: &str) -> Result<&'static dyn Emitter, PlanError> {
-    EMITTERS.iter().copied().find(|e| e.name() == name).ok_or_else(|| PlanError::Format {
-        found: name.to_owned(),
-        accepted: EMITTERS.iter().map(|e| e.name()).collect::<Vec<_>>().join(", "),
-    })
-}
 
 /// The parameters of a candidate for a target: those of the candidate, and the target's where the algorithm has them.
 pub(crate) fn suited(emitter: &dyn Emitter, case: &Case, algorithm: &dyn Algorithm, params: Params) -> Params {

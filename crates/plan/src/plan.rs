@@ -2,9 +2,8 @@
 
 use std::sync::OnceLock;
 
-use unisono_algorithms::{Means, Params};
+use unisono_algorithms::{Means, Params, is_own};
 use unisono_base::limits::counted;
-use unisono_emit::Emitter;
 use unisono_lower::{File, Placed};
 use unisono_schedule::{Schedule, stored::Stored};
 
@@ -12,6 +11,7 @@ use crate::{
     PlanError, Problem, Timed,
     candidates::{Ranked, named, rank},
     expressible::{self, Expressible, mark, suited},
+    format::{self, Format},
     stored::store_best,
     targets::kind_of,
 };
@@ -20,9 +20,9 @@ pub struct Plan {
     pub problem: Problem,
     /// Best first; never empty. Those that the target of emitted code cannot express come last.
     pub candidates: Vec<Timed>,
-    /// The target of emitted code that the plan is for.
-    pub emitter: Option<&'static dyn Emitter>,
-    /// Whether that target can express each candidate.
+    /// The format that the plan is for.
+    pub form: Option<Format>,
+    /// Whether that format can express each candidate.
     pub expressible: Vec<Expressible>,
     built: OnceLock<Result<Placed, PlanError>>,
 }
@@ -44,45 +44,55 @@ pub fn plan_best(problem: Problem, algorithm: Option<&str>, params: &Params) -> 
     planned(problem, algorithm, params, None, Ranked::Best)
 }
 
-/// Ranks candidates in the form that a target of emitted code has, and chooses the best that it can express.
+/// Ranks candidates in the form that a format of code has, or as they are for a tuning file, and chooses the best that
+/// the format can express.
 ///
 /// # Errors
-/// As [`plan`]; the target can express no candidate.
+/// As [`plan`]; the format can express no candidate.
 pub fn plan_for(
     problem: Problem,
     algorithm: Option<&str>,
     params: &Params,
-    emitter: Option<&'static dyn Emitter>,
+    form: Option<Format>,
 ) -> Result<Plan, PlanError> {
-    planned(problem, algorithm, params, emitter, Ranked::All)
+    planned(problem, algorithm, params, form, Ranked::All)
 }
 
 fn planned(
     problem: Problem,
     algorithm: Option<&str>,
     params: &Params,
-    emitter: Option<&'static dyn Emitter>,
+    form: Option<Format>,
     ranked: Ranked,
 ) -> Result<Plan, PlanError> {
     let (target, c) = (&problem.target, problem.collective);
+    let emitter = form.as_ref().and_then(Format::emitter);
     let candidates = match algorithm {
         Some(name) => {
             let (algorithm, mut params) = target.resolve(c, name, params)?;
             if let Some(emitter) = emitter {
                 params = suited(emitter, &target.case(c), algorithm, params);
             }
-            named(&problem, algorithm, &params)?
+            // An algorithm of the user's own has no defaults, so its listed settings are ranked.
+            let all_given = algorithm.info().params.iter().all(|p| params.get(p.name).is_some());
+            if is_own(algorithm.name()) && !all_given {
+                let only = Some(algorithm.name());
+                rank(&problem, &params, emitter, ranked, only)?
+            } else {
+                named(&problem, algorithm, &params)?
+            }
         }
-        None => rank(&problem, params, emitter.map(|e| e as &dyn Emitter), ranked)?,
+        None => rank(&problem, params, emitter, ranked, None)?,
     };
-    let (candidates, expressible) = match emitter {
-        Some(emitter) => mark(&problem, emitter, candidates)?,
+    let (candidates, expressible) = match &form {
+        Some(Format::Code(emitter)) => mark(&problem, *emitter, candidates)?,
+        Some(Format::Rules { tuning, library }) => format::mark(&problem, *tuning, library.as_ref(), candidates)?,
         None => {
             let unmarked = vec![None; candidates.len()];
             (candidates, unmarked)
         }
     };
-    Ok(Plan { problem, candidates, emitter, expressible, built: OnceLock::new() })
+    Ok(Plan { problem, candidates, form, expressible, built: OnceLock::new() })
 }
 
 impl Plan {
@@ -96,7 +106,7 @@ impl Plan {
     /// It is larger than its tables can hold.
     pub fn built(&self) -> Result<&Placed, PlanError> {
         let build = || {
-            let mut built = match self.emitter {
+            let mut built = match self.form.as_ref().and_then(Format::emitter) {
                 None => self.problem.target.build(self.problem.collective, self.best())?,
                 Some(emitter) => {
                     let File { schedule, placement, .. } = expressible::built(&self.problem, emitter, self.best())?;

@@ -8,7 +8,7 @@ use unisono_algorithms::Params;
 use unisono_cost::{Bound, Time, tightest};
 use unisono_lower::{File, Terms};
 
-use crate::{Expressible, Plan, PlanError, Problem, TimeSource, Timed};
+use crate::{Expressible, Format, Plan, PlanError, Problem, TimeSource, Timed};
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct PhaseReport {
@@ -129,7 +129,7 @@ impl Plan {
             algorithm: best.algorithm.name(),
             params: map(&best.params),
             model: target.model(),
-            target: self.emitter.map(|e| e.name()),
+            target: self.form.as_ref().map(Format::name),
             fits_sram: details.fits_sram,
             predicted,
             lower_bound: bound.map(bound_report),

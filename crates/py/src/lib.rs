@@ -84,6 +84,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(limits::set_limits, m)?)?;
     m.add_function(wrap_pyfunction!(limits::steps_counted, m)?)?;
     m.add_function(wrap_pyfunction!(machine::machine_presets, m)?)?;
+    m.add_function(wrap_pyfunction!(machine::preset_toml, m)?)?;
     m.add_function(wrap_pyfunction!(machine::require_offer, m)?)?;
     m.add_function(wrap_pyfunction!(simulate::simulators, m)?)?;
     m.add_function(wrap_pyfunction!(plan::algorithms, m)?)?;

@@ -252,6 +252,13 @@ pub fn machine_presets(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     to_python(py, &rows)
 }
 
+/// The file of a preset, with the comments that name the sources of its numbers.
+#[pyfunction]
+pub fn preset_toml(name: &str) -> PyResult<&'static str> {
+    let found = PRESETS.iter().find(|preset| preset.name == name);
+    found.map(|preset| preset.toml).ok_or_else(|| input(format!("there is no preset '{name}'")))
+}
+
 /// `N` or `MxN` as a tuple.
 #[pyfunction]
 pub fn parse_shape<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {

@@ -1,6 +1,9 @@
 //! Algorithms whose schedules a function of Python makes.
 
-use std::sync::{Mutex, PoisonError};
+use std::{
+    path::Path,
+    sync::{Mutex, PoisonError},
+};
 
 use pyo3::{prelude::*, types::PyDict};
 use unisono_algorithms::{
@@ -32,9 +35,15 @@ impl Algorithm for OwnAlgorithm {
         self.info
     }
 
-    /// Only the function knows, so a schedule that it refuses is refused when it is built.
-    fn supports(&self, _case: &Case, _params: &Params) -> Result<(), AlgorithmError> {
-        Ok(())
+    /// More than the collective only the function knows, so a case that it refuses is refused when it is built.
+    fn supports(&self, case: &Case, _params: &Params) -> Result<(), AlgorithmError> {
+        let (made, asked) = (self.info.collectives, case.collective.kind);
+        if made.contains(&asked) {
+            return Ok(());
+        }
+        let made = made.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
+        let reason = format!("it makes {made}, not {asked}");
+        Err(AlgorithmError::Unsupported { algorithm: self.info.name, reason })
     }
 
     fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
@@ -96,7 +105,7 @@ impl OwnAlgorithm {
                     return AlgorithmError::Unsupported { algorithm, reason: text };
                 }
                 let kind = error.get_type(py).name().map_or_else(|_| "an error".to_owned(), |name| name.to_string());
-                fault(format!("failed: {kind}: {text}"))
+                fault(format!("failed{}: {kind}: {text}", place_of(py, &error)))
             })
         })?;
         if *schedule.collective() != c {
@@ -121,6 +130,27 @@ impl OwnAlgorithm {
             _ => Placed::among_ranks(schedule),
         })
     }
+}
+
+/// The last line of the function's file that an exception passed, as in ` at own.py:12`; empty where none is known.
+fn place_of(py: Python<'_>, error: &PyErr) -> String {
+    let mut frames = Vec::new();
+    let mut next = error.traceback(py).map(Bound::into_any);
+    while let Some(frame) = next.filter(|frame| !frame.is_none()) {
+        let file =
+            frame.getattr("tb_frame").and_then(|f| f.getattr("f_code")?.getattr("co_filename")?.extract::<String>());
+        let line = frame.getattr("tb_lineno").and_then(|line| line.extract::<u32>());
+        let (Ok(file), Ok(line)) = (file, line) else { break };
+        frames.push((file, line));
+        next = frame.getattr("tb_next").ok();
+    }
+    // The first frame calls the function.
+    let Some((own, _)) = frames.get(1) else { return String::new() };
+    let last = frames.iter().rev().find(|(file, _)| file == own);
+    last.map_or_else(String::new, |(file, line)| {
+        let name = Path::new(file).file_name().map_or(file.as_str().into(), |name| name.to_string_lossy());
+        format!(" at {name}:{line}")
+    })
 }
 
 /// Adds an algorithm to the registry: `function(case, params)` returns a schedule, where `case` has `collective`,

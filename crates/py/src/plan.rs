@@ -10,7 +10,7 @@ use serde::Serialize;
 use unisono_algorithms::{Formula, algorithms as registered};
 use unisono_collective::Kind;
 use unisono_plan::{
-    BoundCertificate, PlanError, PlanReport, Problem, TARGETS, bounds as bounds_of, emitter, plan_for,
+    BoundCertificate, Format, PlanError, PlanReport, Problem, TARGETS, bounds as bounds_of, plan_for,
     sweep_point as point_of,
 };
 
@@ -135,7 +135,7 @@ impl Plan {
 }
 
 #[pyfunction]
-#[pyo3(signature = (collective, machine, elements, dtype = "f32", operator = "sum", root = None, algorithm = None, params = None, model = None, places = None, target = None))]
+#[pyo3(signature = (collective, machine, elements, dtype = "f32", operator = "sum", root = None, algorithm = None, params = None, model = None, places = None, target = None, library = None))]
 #[expect(clippy::too_many_arguments, reason = "the keywords of the Python function")]
 pub fn plan(
     py: Python<'_>,
@@ -150,12 +150,13 @@ pub fn plan(
     model: Option<&str>,
     places: Option<Vec<u32>>,
     target: Option<&str>,
+    library: Option<Vec<u8>>,
 ) -> PyResult<Plan> {
     let request = Request::new(collective, machine, elements, dtype, operator, root, places)?;
     let params = convert::params(params)?;
     let made = detached(py, || {
-        let emitter = target.map(emitter).transpose()?;
-        Plan::new(Arc::new(plan_for(Problem::new(&request.asked(machine, model))?, algorithm, &params, emitter)?))
+        let form = target.map(|name| Format::named(name, library.as_deref())).transpose()?;
+        Plan::new(Arc::new(plan_for(Problem::new(&request.asked(machine, model))?, algorithm, &params, form)?))
     })?;
     made.map_err(plan_error)
 }

@@ -45,6 +45,8 @@ MOST_BYTES = 2**32
 PLAN_MARK = b"UNISPLAN"
 #: The largest description that is read: a machine, a workload or a table in JSON.
 MOST_DESCRIPTION_BYTES = 2**26
+#: The largest library that is read.
+MOST_LIBRARY_BYTES = 2**30
 
 _ACCESS_LIST = "system.posix_acl_access"
 

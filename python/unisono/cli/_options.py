@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import click
@@ -70,7 +71,21 @@ class Request:
                 params=dict(self.param) or None,
                 model=self.model,
                 target=self.target,
+                library=_library(self.target),
             )
+
+
+def _library(target: str | None) -> Path | None:
+    """The installed library in which a format of tuning files looks up names, if it does."""
+    if target != "mpich-json":
+        return None
+    # Imported here: only this format needs it.
+    from unisono.mpi.installations import mpich_image
+
+    found = mpich_image()
+    if found is None:
+        raise InputError("mpich-json names the algorithms of an installed MPICH, and none was found")
+    return found
 
 
 def schedule_of(

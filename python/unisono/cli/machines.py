@@ -1,4 +1,4 @@
-"""`unisono machines`: the presets, the parameters of one machine, or a machine from another program's file."""
+"""`unisono machines`: the presets, the parameters or the file of one, or a machine from another program's file."""
 
 from typing import Any
 
@@ -7,11 +7,13 @@ import click
 import unisono
 from unisono import InputError, parse_shape
 from unisono.base.files import check_writable, write
+from unisono.base.names import did_you_mean
 from unisono.cli._completion import complete, of_names
 from unisono.cli._completion import machines as presets
 from unisono.cli._options import json_option, shape_option
 from unisono.cli._output import fields_of, print_fields, print_json, print_lines, print_table
 from unisono.cli._sources import LIST, refuse_unused
+from unisono.machines.imports import IMPORTED_NETWORKS
 
 __all__ = ["machines"]
 
@@ -28,10 +30,12 @@ _HOW = "to import a machine, say 'unisono machines import FILE -o MACHINE.toml'"
     "--from",
     "source",
     metavar="FORMAT",
-    shell_complete=of_names(("nccl-topo", "edges")),
-    help="Of an import: nccl-topo or edges [by the name of FILE].",
+    shell_complete=of_names(IMPORTED_NETWORKS),
+    help="Of an import: nccl-topo, edges or graphml [by the name of FILE].",
 )
-@click.option("-o", "--output", metavar="FILE.toml", help="Of an import: where the machine is written.")
+@click.option(
+    "-o", "--output", metavar="FILE.toml", help="Where the machine is written: an import, or the file of a preset."
+)
 @click.option(
     "--boxes", type=int, metavar="N", help="Of an import: boxes of which a topology of NCCL describes one [1]."
 )
@@ -44,6 +48,7 @@ def machines(
 ) -> None:
     """Lists the machine presets, or the parameters of machine NAME (a preset or a TOML file).
 
+    `unisono machines NAME -o MACHINE.toml` writes the file of a preset, with the sources of its numbers, to be changed.
     `unisono machines import FILE -o MACHINE.toml` writes the machine that another program's FILE describes.
     """
     if name == _IMPORT:
@@ -51,8 +56,11 @@ def machines(
         return
     if file is not None:
         raise click.UsageError(f"'{name}' and '{file}' are two names; {_HOW}")
-    if output is not None or any(value is not None for value in options.values()):
-        raise click.UsageError(f"--from, -o, --boxes and --accelerators go with an import; {_HOW}")
+    if any(value is not None for value in options.values()):
+        raise click.UsageError(f"--from, --boxes and --accelerators go with an import; {_HOW}")
+    if output is not None:
+        _write_preset(name, output, shape, as_json)
+        return
     if name is None:
         refuse_unused(LIST)
         presets = unisono.machine_presets()
@@ -68,6 +76,25 @@ def machines(
     print_lines(f"{machine.name}: {machine.summary}", "")
     about = {key: value for key, value in machine.describe().items() if key not in ("name", "summary")}
     print_fields(fields_of(about))
+    if name in {preset["name"] for preset in unisono.machine_presets()}:
+        print_lines("", f"the sources of these numbers: unisono machines {name} -o {name}.toml")
+
+
+def _write_preset(name: str | None, output: str, shape: str | None, as_json: bool) -> None:
+    if name is None:
+        raise click.UsageError("-o writes the file of a preset or of an import; name one")
+    if shape is not None:
+        raise click.UsageError("--shape is a part of a machine, and -o writes the file of a whole preset; drop it")
+    if name not in (presets := [preset["name"] for preset in unisono.machine_presets()]):
+        raise InputError(f"there is no preset '{name}'{did_you_mean(name, presets)}; 'unisono machines' lists them")
+    if not output.endswith(".toml"):
+        raise InputError(f"'{output}' is no machine file; accepted are names that end in .toml")
+    check_writable(output)
+    write(output, unisono.preset_toml(name))
+    if as_json:
+        print_json({**unisono.machine(name).describe(), "file": output})
+        return
+    print_lines(f"wrote {output}: the file of preset {name}, with the sources of its numbers")
 
 
 def _import(file: str | None, output: str | None, shape: str | None, options: dict[str, Any], as_json: bool) -> None:

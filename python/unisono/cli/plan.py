@@ -1,6 +1,7 @@
 """`unisono plan`: the best schedule by the machine's model, beside every candidate."""
 
 import json
+import math
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -111,8 +112,10 @@ def plan(
     print_report(report, None if show_all else _SHOWN)
     bound = report["lower_bound"]
     if certified is not None and bound is not None and bound["name"] != certified["bound"]:
-        proved = f"{certified['bound']} of {duration(certified['seconds'])}"
-        print_lines("", f"the certificate proves the bound {proved}, not the bound {bound['name']}")
+        proved, height = f"{certified['bound']} of {duration(certified['seconds'])}", bound["seconds"]
+        is_as_high = math.isclose(certified["seconds"], height, rel_tol=1e-9)
+        other = f"as high as the bound {bound['name']}" if is_as_high else f"not the bound {bound['name']}"
+        print_lines("", f"the certificate proves the bound {proved}, {other}")
     wrote = [file for file in (output, certificate, plot) if file is not None]
     if wrote:
         print_lines("", f"wrote {' and '.join(wrote)}")

@@ -9,8 +9,15 @@ from unisono._core import InputError, Machine
 from unisono.base.files import MOST_DESCRIPTION_BYTES, file_name, read_text, title
 from unisono.base.inputs import whole
 from unisono.base.names import named
+from unisono.machines import graphml
+from unisono.machines.graphs import of_graph
 
-__all__ = ["import_machine"]
+__all__ = ["IMPORTED_NETWORKS", "import_machine"]
+
+#: The names of all formats.
+IMPORTED_NETWORKS = ("nccl-topo", "edges", "graphml")
+#: Formats by the end of a file's name; all else is a list of cables.
+_ENDS = {".xml": "nccl-topo", ".graphml": "graphml"}
 
 #: Boxes and accelerators are fewer.
 _MOST = 2**24
@@ -26,17 +33,18 @@ def import_machine(
 ) -> Machine:
     """The network in another program's file.
 
-    ``source`` is the format: ``"nccl-topo"``, a topology that NCCL or RCCL wrote (``NCCL_TOPO_DUMP_FILE``), or
-    ``"edges"``, a line ``A B`` for each cable; by default it follows from the end of the file's name. The machine is
-    called ``name``, by default as the file is. A topology of NCCL describes one of so many ``boxes``, whose network
-    interfaces join them. In a list of cables nodes below ``accelerators`` are accelerators, all by default.
+    ``source`` is the format: ``"nccl-topo"``, a topology that NCCL or RCCL wrote (``NCCL_TOPO_DUMP_FILE``),
+    ``"edges"``, a line ``A B`` for each cable, or ``"graphml"``, where nodes with ``switch`` true are switches and edges
+    may have ``gbps``, ``ns`` and ``count``; by default it follows from the end of the file's name. The machine is called
+    ``name``, by default as the file is. A topology of NCCL describes one of so many ``boxes``, whose network interfaces
+    join them. In a list of cables nodes below ``accelerators`` are accelerators, all by default.
 
     Raises:
         InputError: the file has another format, or what it describes is no network.
 
     """
     path = file_name(file)
-    found = named("the format", source) if source is not None else "nccl-topo" if path.endswith(".xml") else "edges"
+    found = named("the format", source) if source is not None else _ENDS.get(Path(path).suffix, "edges")
     counts = {"boxes": whole("boxes", boxes)}
     if accelerators is not None:
         counts["accelerators"] = whole("accelerators", accelerators)
@@ -45,4 +53,13 @@ def import_machine(
             raise InputError(f"{key} is {count}; accepted are whole numbers from 1 to {_MOST - 1}")
     text = read_text(path, MOST_DESCRIPTION_BYTES)
     called = named("the name", name) if name is not None else Path(path).stem
+    if found == "graphml":
+        if len(counts) > 1 or counts["boxes"] != 1:
+            raise InputError("a graph names all nodes and says which are switches; drop boxes and accelerators")
+        try:
+            return of_graph(graphml.parse(text, called))
+        except InputError as error:
+            raise InputError(f"{title(path)}: {error}") from None
+    if found not in IMPORTED_NETWORKS:
+        raise InputError(f"'{found}' is no format of topologies; accepted are {', '.join(IMPORTED_NETWORKS)}")
     return _core.import_network(text, title(path), found, called, counts["boxes"], counts.get("accelerators"))

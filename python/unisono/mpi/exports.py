@@ -7,7 +7,7 @@ from typing import Any
 
 from unisono import _core
 from unisono._core import InputError, Plan, UnsupportedError
-from unisono.base.files import read_bytes, write
+from unisono.base.files import MOST_LIBRARY_BYTES, read_bytes, write
 from unisono.mpi import installations
 from unisono.mpi.equal_schedules import other_names
 from unisono.planning.decision_tables import read_table
@@ -18,8 +18,6 @@ __all__ = ["FORMATS", "export", "export_table", "loading", "says", "shown"]
 FORMATS = tuple(row["name"] for row in _core.tunings())
 #: The library that a format can be shown to be in effect with, where that is installed.
 _RUNS_WITH = {"openmpi-rules": "Open MPI", "mpich-json": "MPICH"}
-#: The largest library that is read.
-MOST_LIBRARY_BYTES = 2**30
 _STATIC = "names, ranges and completeness checked"
 
 

@@ -23,8 +23,9 @@ __all__ = [
 
 #: The names of all targets, and of all formats that are read.
 FORMATS = tuple(row["name"] for row in _core.emitters())
-#: Formats that have schedules in another form than the machine, so that a plan for them may choose another algorithm.
-PLANNED_FORMATS = ("csl", "csl-measured", "csl-module")
+#: Formats that have schedules in another form than the machine, or limits on them, so that a plan for them may choose
+#: another algorithm.
+PLANNED_FORMATS = ("csl", "csl-measured", "csl-module", "msccl-xml", "mscclpp")
 IMPORTED_FORMATS = tuple(row["name"] for row in _core.importers())
 
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 from typing import Any, TypeVar
 
 from unisono._core import InputError, Schedule, ScheduleBuilder, register_algorithm, unregister_algorithm
@@ -61,7 +62,8 @@ def algorithm(
     The function takes an :class:`AlgorithmCase`, and one keyword for each parameter, as text; it returns a schedule.
     Where it has none for a case, it raises :class:`unisono.UnsupportedError`. ``on`` says where such schedules run:
     ``"ranks"`` that exchange messages, on clusters and networks, or a ``"wafer"``. ``params`` lists the values of each
-    parameter that the planner ranks. Every schedule is proved before it is ranked; another exception of the function,
+    parameter that the planner ranks; where a plan names the algorithm without values for all of them, the planner ranks
+    those that are listed. Every schedule is proved before it is ranked; another exception of the function,
     or a schedule that is wrong, ends the plan with an error. A second function of the same name replaces the first.
 
     >>> import unisono as un
@@ -110,7 +112,7 @@ def algorithm(
             name,
             kinds,
             summary,
-            reference or f"function {function.__qualname__} of {function.__module__}",
+            reference or _place_of(function),
             [(key, ", ".join(found)) for key, found in values.items()],
             settings,
             "wafer" in places,
@@ -121,6 +123,13 @@ def algorithm(
         return function
 
     return add
+
+
+def _place_of(function: Callable[..., Schedule]) -> str:
+    """The words for a function as the reference of an algorithm, with its file and line where it has them."""
+    code = getattr(function, "__code__", None)
+    place = function.__module__ if code is None else f"{Path(code.co_filename).name}:{code.co_firstlineno}"
+    return f"function {getattr(function, '__qualname__', shown(function))} of {place}"
 
 
 def remove_algorithm(name: str) -> None:

@@ -1,10 +1,12 @@
 """Plans and bounds for one collective on one machine."""
 
+import os
 from typing import SupportsIndex
 
 from unisono import _core
 from unisono._core import Plan
 from unisono.base import names
+from unisono.base.files import MOST_LIBRARY_BYTES, read_bytes
 from unisono.base.inputs import MachineLike, Root, checked_root, element_count
 from unisono.base.reports import Bound
 from unisono.machines.descriptions import Shape, with_shape
@@ -26,6 +28,7 @@ def plan(
     params: dict[str, str] | None = None,
     model: str | None = None,
     target: str | None = None,
+    library: str | os.PathLike[str] | None = None,
 ) -> Plan:
     """The best schedule of a collective by the machine's model, beside every candidate.
 
@@ -35,20 +38,24 @@ def plan(
     ``"packets"`` the best candidates on a network are simulated, and their ``source`` is ``"simulated"``.
 
     With ``target``, a format of :func:`emit` such as ``"csl"``, candidates are timed and built in the form that this
-    format has, and the best one is the best that it can express. Each candidate's ``expressible`` is then True or
-    False, with the reason in ``refused``, or None if it was not found out.
+    format has, and the best one is the best that it can express. With a format of tuning files such as
+    ``"openmpi-rules"`` it is the best that the library has under a name of its own; ``"mpich-json"`` reads the names
+    from ``library``, the ``libmpi.so`` of an MPICH. Each candidate's ``expressible`` is then True or False, with the
+    reason in ``refused``, or None if it was not found out.
 
     Raises:
-        InputError: a name, size, shape or root that does not exist.
+        InputError: a name, size, shape or root that does not exist, or a library without a table.
         UnsupportedError: the algorithm does not support this case.
         NotExpressibleError: the target can express no candidate.
+        OSError: the library cannot be read.
 
     """
     kind, of, how = names.collective(collective), names.datatype(dtype), names.operator(op)
     count = element_count(elements, bytes, of, kind)
     only = None if algorithm is None else names.algorithm(algorithm)
     on, at = with_shape(machine, shape), checked_root(root)
-    return _core.plan(kind, on, count, of, how, at, only, params, model, target=target)
+    image = None if library is None else read_bytes(library, MOST_LIBRARY_BYTES)
+    return _core.plan(kind, on, count, of, how, at, only, params, model, target=target, library=image)
 
 
 def bounds(

@@ -12,12 +12,16 @@ from unisono.base.inputs import MachineLike, finite, whole
 from unisono.base.messages import shown
 from unisono.base.names import named
 from unisono.base.reports import StepReport
+from unisono.machines.cables import same_cables, stated_rates, with_rate
 from unisono.machines.descriptions import machine as machine_of
 
 __all__ = ["price", "read_workload", "step"]
 
-#: Changes of the accelerator; all others are keys of a machine file.
+#: Changes of the accelerator, of cables that state a rate of their own, and of cables that state none; all others are
+#: keys of a machine file.
 _RATES = ("tflops", "memory_gb_per_second")
+_OF_CABLES = "gbps."
+_OF_LINKS = ("link_gbps", "link_latency_ns")
 
 
 def read_workload(
@@ -93,8 +97,9 @@ def step(
     (``{"allreduce": "ring"}``); without a name the fastest is taken.
 
     ``what_if`` lists changes, each with its own times in the report: other values of keys of the machine file
-    (``{"link_gbps": 800}``), of ``tflops`` and ``memory_gb_per_second``, another ``machine``, links and nodes that
-    ``fail``, and another algorithm of a kind of collective (``{"allreduce": "ring"}``).
+    (``{"link_gbps": 800}``), another rate of all cables that state one (``{"gbps.400": 800}`` of those of 400 Gb/s),
+    other ``tflops`` and ``memory_gb_per_second``, another ``machine``, links and nodes that ``fail``, and another
+    algorithm of a kind of collective (``{"allreduce": "ring"}``).
 
     ``ranks`` is the number of ranks of a program of tasks.
 
@@ -174,8 +179,14 @@ def _changed(
             own_algorithms[key.replace("_", "-")] = named("the algorithm", value)
         elif key.startswith("accelerator"):
             raise InputError(f"{key} is given; accepted are tflops and memory_gb_per_second, without a table")
+        elif key.startswith(_OF_CABLES):
+            other = with_rate(other, key.removeprefix(_OF_CABLES), str(value))
         else:
-            other = _with_value(other, key, str(value))
+            changed = _with_value(other, key, str(value))
+            if key in _OF_LINKS and same_cables(other, changed):
+                stated = ", ".join(f"gbps.{rate}" for rate in stated_rates(other))
+                raise InputError(f"{key} changes nothing: every cable of {other.name} states its own; say {stated}=N")
+            other = changed
     return other, own_rates, own_algorithms
 
 
@@ -186,7 +197,7 @@ def _with_value(machine: Machine, key: str, value: str) -> Machine:
         text = str(error)
         if f"unknown field `{key}`" not in text:
             raise
-        more = ", ".join(("machine", "fail", *_RATES))
+        more = ", ".join(("machine", "fail", "gbps.RATE", *_RATES))
         raise InputError(f"{text}; also {more}, and a kind of collective") from None
 
 

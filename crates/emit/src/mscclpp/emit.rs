@@ -270,11 +270,19 @@ fn expressible(schedule: &Schedule) -> Result<(), String> {
         let count = schedule.instr_count();
         return Err(format!("it has {count} instructions; plans of at most {INSTRUCTIONS} are written"));
     }
-    let landed =
-        schedule.all_streams().map(|s| u64::from(schedule.stream(s).len) * schedule.stream_sinks(s).len() as u64);
-    let own = schedule.all_nodes().map(|n| u64::from(schedule.scratch_elements(n)));
-    if landed.chain(own).sum::<u64>() > u64::from(u32::MAX / 8) {
-        return Err("its streams take more scratch memory than a plan addresses".to_owned());
+    let mut scratch: Vec<u64> = schedule.all_nodes().map(|n| u64::from(schedule.scratch_elements(n))).collect();
+    for stream in schedule.all_streams() {
+        for sink in schedule.stream_sinks(stream) {
+            scratch[sink.index()] += u64::from(schedule.stream(stream).len);
+        }
+    }
+    let (gpu, most) = scratch.iter().enumerate().max_by_key(|(_, elements)| **elements).unwrap_or((0, &0));
+    let bytes = most.saturating_mul(c.dtype.bytes());
+    if bytes > u64::from(u32::MAX) {
+        return Err(format!(
+            "rank {gpu} takes {bytes} bytes of scratch memory for what arrives; plans address less than 2^32, so try \
+             shorter vectors, or an algorithm that sends less to a rank"
+        ));
     }
     Ok(())
 }

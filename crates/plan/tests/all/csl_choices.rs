@@ -6,7 +6,7 @@ use unisono_collective::Kind;
 use unisono_emit::csl::Files;
 use unisono_lower::VerifiedFile;
 use unisono_machine::Machine;
-use unisono_plan::{Asked, Part, Plan, Problem, TimeSource, emitter, plan_for};
+use unisono_plan::{Asked, Format, Part, Plan, Problem, TimeSource, plan_for};
 use unisono_schedule::verify::Method;
 
 fn planned(kind: Kind, side: u32, elements: u64) -> Plan {
@@ -16,12 +16,18 @@ fn planned(kind: Kind, side: u32, elements: u64) -> Plan {
 fn planned_on(machine: &str, kind: Kind, side: u32, elements: u64) -> Plan {
     let machine = Machine::preset(machine).unwrap();
     let asked = Asked::new(kind, &machine, Part::Shape(format!("{side}x{side}").parse().unwrap()), elements);
-    plan_for(Problem::new(&asked).unwrap(), None, &Default::default(), Some(emitter("csl").unwrap())).unwrap()
+    plan_for(Problem::new(&asked).unwrap(), None, &Default::default(), Some(Format::named("csl", None).unwrap()))
+        .unwrap()
 }
 
 fn project(plan: &Plan) -> Files {
     let file = plan.file().unwrap();
-    let files = emitter("csl").unwrap().emit(&VerifiedFile::new(&file, Method::Auto).unwrap()).unwrap();
+    let files = Format::named("csl", None)
+        .unwrap()
+        .emitter()
+        .unwrap()
+        .emit(&VerifiedFile::new(&file, Method::Auto).unwrap())
+        .unwrap();
     files.into_iter().map(|(name, contents)| (name, contents.text().unwrap().to_owned())).collect()
 }
 

@@ -1,0 +1,109 @@
+//! What a plan is written for: a format of code, or a tuning file of a library.
+
+use unisono_algorithms::Means;
+use unisono_collective::{Choice, DecisionTable, OperatorClass, Row};
+use unisono_emit::{
+    EMITTERS, Emitter,
+    tuning::{LibraryTable, TUNINGS, Tuning},
+};
+
+use crate::{PlanError, Problem, Timed, expressible::Expressible};
+
+/// The format that a plan is for.
+pub enum Format {
+    /// Code: candidates are built in the form that it has, and it must be able to express the schedule.
+    Code(&'static dyn Emitter),
+    /// A file by which a library chooses among its own algorithms: it must have the algorithm with its parameters.
+    Rules { tuning: &'static dyn Tuning, library: Option<LibraryTable> },
+}
+
+impl Format {
+    /// The format with a name. `library` is the image of the MPI library whose table the format must hold, or that
+    /// table in JSON; formats that need none leave it unread.
+    ///
+    /// # Errors
+    /// There is no such format, the message lists those there are; the library is missing or has no table.
+    pub fn named(name: &str, library: Option<&[u8]>) -> Result<Self, PlanError> {
+        if let Some(&emitter) = EMITTERS.iter().find(|e| e.name() == name) {
+            return Ok(Self::Code(emitter));
+        }
+        let Some(&tuning) = TUNINGS.iter().find(|t| t.name() == name) else {
+            let names = EMITTERS.iter().map(|e| e.name()).chain(TUNINGS.iter().map(|t| t.name()));
+            let accepted = names.collect::<Vec<_>>().join(", ");
+            return Err(PlanError::Format { found: name.to_owned(), accepted });
+        };
+        let library = library.filter(|_| tuning.needs_table()).map(LibraryTable::read).transpose();
+        Ok(Self::Rules {
+            tuning,
+            library: library.map_err(|reason| PlanError::Library { format: tuning.name(), reason })?,
+        })
+    }
+
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Code(emitter) => emitter.name(),
+            Self::Rules { tuning, .. } => tuning.name(),
+        }
+    }
+
+    /// The emitter, if the format is code.
+    pub fn emitter(&self) -> Option<&'static dyn Emitter> {
+        match self {
+            Self::Code(emitter) => Some(*emitter),
+            Self::Rules { .. } => None,
+        }
+    }
+}
+
+/// Sorts candidates that a tuning file cannot name behind the others, which keep their order, and marks all of them.
+///
+/// # Errors
+/// The machine runs no program of the library, or the file can name none of the candidates, with the reason for the
+/// first.
+pub(crate) fn mark(
+    problem: &Problem,
+    tuning: &dyn Tuning,
+    library: Option<&LibraryTable>,
+    timed: Vec<Timed>,
+) -> Result<(Vec<Timed>, Vec<Expressible>), PlanError> {
+    let target = &problem.target;
+    if !target.case(problem.collective).offers().contains(&Means::Messages) {
+        let (format, machine) = (tuning.name(), target.machine_name());
+        let reason = format!("{format} is for ranks that exchange messages, and {machine} has none");
+        return Err(PlanError::NotExpressible { reason });
+    }
+    let answer = |candidate: &Timed| names(problem, tuning, library, candidate);
+    let marked = timed.into_iter().map(|candidate| (answer(&candidate), candidate));
+    let (first, last): (Vec<_>, Vec<_>) = marked.partition(|(answer, _)| answer.is_ok());
+    if first.is_empty() {
+        let reason = last.into_iter().find_map(|(answer, _)| answer.err()).unwrap_or_default();
+        return Err(PlanError::NotExpressible { reason });
+    }
+    Ok(first.into_iter().chain(last).map(|(answer, candidate)| (candidate, Some(answer))).unzip())
+}
+
+/// Whether the file names a candidate at the size of the problem, or the reason why it cannot.
+fn names(
+    problem: &Problem,
+    tuning: &dyn Tuning,
+    library: Option<&LibraryTable>,
+    candidate: &Timed,
+) -> Result<(), String> {
+    let c = problem.collective;
+    let bytes = u64::from(c.elements) * c.dtype.bytes();
+    let class = match (c.kind.reduces(), c.operator.commutative()) {
+        (false, _) => OperatorClass::None,
+        (true, true) => OperatorClass::Commutative,
+        (true, false) => OperatorClass::Ordered,
+    };
+    let params = candidate.params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let choice = Choice::Algorithm { name: candidate.algorithm.name().to_owned(), params };
+    let row =
+        Row { kind: c.kind, ranks: c.ranks, per_node: None, class, first_bytes: bytes, last_bytes: bytes, choice };
+    let table = DecisionTable::new(vec![row]).map_err(|e| e.to_string())?;
+    let export = tuning.write(&table, library).map_err(|unsaid| unsaid.to_string())?;
+    match export.left.first() {
+        Some(left) if export.rows == 0 => Err(left.clone()),
+        _ => Ok(()),
+    }
+}

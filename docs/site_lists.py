@@ -1,0 +1,37 @@
+"""Lists as Python-Markdown wants them, from lists as GitHub takes them."""
+
+import re
+
+__all__ = ["deepened"]
+
+_ITEM = re.compile(r"(?:[*+-]|\d+\.) ")
+
+
+def deepened(markdown: str) -> str:
+    """The text with an empty line before each list, and what belongs to an item indented by 4 spaces a level.
+
+    GitHub takes a list right after a paragraph, and 2 or 3 spaces a level.
+    """
+    lines: list[str] = []
+    code: int | None = None
+    in_list = False
+    for line in markdown.split("\n"):
+        text = line.lstrip(" ")
+        indent = len(line) - len(text)
+        if code is not None:
+            # A block of code keeps its own indentation behind that of the item.
+            lines.append((" " * _deep(code) + line[min(indent, code) :]) if text else "")
+            code = None if text.startswith("```") else code
+            continue
+        is_item = _ITEM.match(text) is not None
+        if is_item and not in_list and lines and lines[-1]:
+            lines.append("")
+        in_list = bool(text) and (is_item or in_list)
+        lines.append(" " * _deep(indent) + text if text else "")
+        code = indent if text.startswith("```") else None
+    return "\n".join(lines)
+
+
+def _deep(indent: int) -> int:
+    """4 spaces for each level of 2, or for the 3 under ``1. ``."""
+    return 4 * (indent // 2) if indent > 3 else 4 * (indent > 0)

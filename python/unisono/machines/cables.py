@@ -1,0 +1,61 @@
+"""The rates that cables of a network state in its machine file."""
+
+import re
+import tomllib
+
+import numpy as np
+
+from unisono._core import InputError, Machine, plane
+from unisono.base.inputs import finite
+from unisono.machines.descriptions import machine
+
+__all__ = ["same_cables", "stated_rates", "with_rate"]
+
+_RATE = re.compile(r"(?<=\bgbps=)[^\s#]+")
+
+
+def same_cables(one: Machine, other: Machine) -> bool:
+    """Whether the cables of two machines are as fast and as long as each other's; False where one is no network."""
+    if "links" not in one.offers or "links" not in other.offers:
+        return False
+    cables = plane(one), plane(other)
+    return all(np.array_equal(cables[0][key], cables[1][key]) for key in ("a", "b", "gbps", "ns"))
+
+
+def stated_rates(network: Machine) -> list[str]:
+    """The rates that cables state, each once, as the machine file has them."""
+    return list(dict.fromkeys(rate for text in _texts(network).values() for rate in _RATE.findall(text)))
+
+
+def with_rate(network: Machine, old: str, new: str) -> Machine:
+    """The network where cables that state rate ``old`` have rate ``new``, in Gb/s of one direction.
+
+    Raises:
+        InputError: no cable states that rate, or a rate is no number.
+
+    """
+    before, after = _number(old), _number(new)
+    rates = stated_rates(network)
+    if before not in map(float, rates):
+        known = f"those of {network.name} state {', '.join(rates)}" if rates else f"none of {network.name} states one"
+        raise InputError(f"no cable states gbps={old}; {known}")
+
+    def changed(rate: re.Match[str]) -> str:
+        return repr(after) if float(rate[0]) == before else rate[0]
+
+    table = tomllib.loads(network.to_toml())
+    table["topology"] |= {key: _RATE.sub(changed, text) for key, text in _texts(network).items()}
+    return machine(table)
+
+
+def _texts(network: Machine) -> dict[str, str]:
+    """The keys of the topology that list cables."""
+    topology = tomllib.loads(network.to_toml()).get("topology", {})
+    return {key: value for key, value in topology.items() if isinstance(value, str) and "gbps=" in value}
+
+
+def _number(text: str) -> float:
+    try:
+        return finite("a rate of cables", float(text))
+    except ValueError:
+        raise InputError(f"'{text}' is no rate of cables; accepted are numbers, in Gb/s") from None

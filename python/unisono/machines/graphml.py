@@ -1,0 +1,113 @@
+"""Graphs in GraphML, as networkx, Gephi and yEd write them."""
+
+from collections.abc import Iterable
+from typing import Any
+from xml.etree import ElementTree
+
+from unisono._core import InputError
+
+__all__ = ["GraphFile", "parse"]
+
+_NUMBERS = {"int": int, "long": int, "float": float, "double": float}
+
+
+class GraphFile:
+    """The graph of a file, with the methods of a graph of networkx that machines are made from."""
+
+    def __init__(self, name: str, directed: bool) -> None:
+        """Makes a graph without nodes."""
+        self.graph = {"name": name}
+        self._directed = directed
+        self._nodes: dict[str, dict[str, Any]] = {}
+        self._edges: list[tuple[str, str, dict[str, Any]]] = []
+
+    def is_directed(self) -> bool:
+        """Whether an edge goes one way only."""
+        return self._directed
+
+    def nodes(self, data: bool = False) -> Iterable[Any]:
+        """The names of nodes in the order of the file, with their data if asked."""
+        return list(self._nodes.items()) if data else list(self._nodes)
+
+    def edges(self, data: bool = False) -> Iterable[Any]:
+        """The edges in the order of the file as (from, to), with their data if asked."""
+        return self._edges if data else [(a, b) for a, b, _ in self._edges]
+
+    def add_node(self, name: str, data: dict[str, Any]) -> None:
+        """Adds a node that the graph does not have."""
+        if name in self._nodes:
+            raise InputError(f"node '{name}' stands twice")
+        self._nodes[name] = data
+
+    def add_edge(self, a: str, b: str, data: dict[str, Any]) -> None:
+        """Adds an edge between nodes of the graph."""
+        for node in (a, b):
+            if node not in self._nodes:
+                raise InputError(f"an edge names node '{node}', which the graph does not have")
+        self._edges.append((a, b, data))
+
+
+def parse(text: str, name: str) -> GraphFile:
+    """The graph of a text in GraphML; data have the types that its keys declare.
+
+    Raises:
+        InputError: the text is no GraphML, or a value has another type than its key declares.
+
+    """
+    # Documents that declare entities can expand to any size; GraphML has no use for them.
+    if "<!DOCTYPE" in text or "<!ENTITY" in text:
+        raise InputError("it declares entities, which GraphML does not need")
+    try:
+        root = ElementTree.fromstring(text)
+    except (ElementTree.ParseError, ValueError) as error:
+        raise InputError(f"it is not XML: {error}") from None
+    graphs = [child for child in root if _tag(child) == "graph"]
+    if _tag(root) != "graphml" or len(graphs) != 1:
+        raise InputError(f"it is no GraphML with one graph: its root is <{_tag(root)}>, with {len(graphs)} graphs")
+    keys = {key.get("id", ""): key for key in root if _tag(key) == "key"}
+    graph = GraphFile(name, graphs[0].get("edgedefault") == "directed")
+    for kind in ("node", "edge"):
+        defaults = {
+            key.get("attr.name", ""): _value(key, default.text)
+            for key in keys.values()
+            if key.get("for") in (kind, "all") and (default := _child(key, "default")) is not None
+        }
+        for element in graphs[0]:
+            if _tag(element) != kind:
+                continue
+            data = defaults | dict(_datum(datum, keys) for datum in element if _tag(datum) == "data")
+            if kind == "node":
+                graph.add_node(element.get("id", ""), data)
+            else:
+                graph.add_edge(element.get("source", ""), element.get("target", ""), data)
+    return graph
+
+
+def _tag(element: ElementTree.Element) -> str:
+    """The name of an element without its namespace."""
+    return element.tag.rpartition("}")[2]
+
+
+def _child(element: ElementTree.Element, tag: str) -> ElementTree.Element | None:
+    return next((child for child in element if _tag(child) == tag), None)
+
+
+def _datum(datum: ElementTree.Element, keys: dict[str, ElementTree.Element]) -> tuple[str, Any]:
+    key = keys.get(datum.get("key", ""))
+    if key is None:
+        raise InputError(f"data have key '{datum.get('key', '')}', which is not declared")
+    return key.get("attr.name", key.get("id", "")), _value(key, datum.text)
+
+
+def _value(key: ElementTree.Element, text: str | None) -> Any:
+    kind, name, value = key.get("attr.type", "string"), key.get("attr.name", ""), (text or "").strip()
+    if kind == "boolean":
+        if value.lower() not in ("true", "false", "1", "0"):
+            raise InputError(f"{name} is '{value}'; accepted are true and false")
+        return value.lower() in ("true", "1")
+    if kind not in _NUMBERS:
+        return value
+    try:
+        return _NUMBERS[kind](value)
+    except ValueError:
+        raise InputError(f"{name} is '{value}', and its key declares a number ({kind})") from None
