@@ -73,7 +73,9 @@ def test_a_faster_machine_is_asked_for_with_what_if() -> None:
 
 def test_cables_with_a_rate_of_their_own_are_changed_by_it(tmp_path: Path) -> None:
     gradients = tmp_path / "sum.goal"
-    gradients.write_text("num_ranks 16\nrank 0 {\nl1: send 64000000b to 8\n}\nrank 8 {\nl1: recv 64000000b from 0\n}\n")
+    work = {0: "l1: send 64000000b to 8", 8: "l1: recv 64000000b from 0"}
+    ranks = [f"rank {rank} {{\n{work.get(rank, 'l1: calc 1')}\n}}\n" for rank in range(16)]
+    gradients.write_text("".join(["num_ranks 16\n", *ranks]))
     report = un.step(gradients, "dgx-a100-x2", what_if=[{"gbps.200": 400}])
     before, after = report["seconds"], report["what_if"][0]["seconds"]
     assert before / after == pytest.approx(2, rel=0.05)

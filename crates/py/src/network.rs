@@ -39,8 +39,8 @@ pub fn topologies(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     to_python(py, FAMILIES)
 }
 
-/// One plane: `accelerators`, `nodes`, and for every cable its ends `a` and `b`, its kind, 0 board, 1 DAC, 2 AOC, and its
-/// rate `gbps` and latency `ns`.
+/// One plane: `accelerators`, `nodes`, and for every cable its ends `a` and `b`, its kind, 0 board, 1 DAC, 2 AOC, its
+/// rate `gbps` and its latency `ns`.
 #[pyfunction]
 pub fn plane<'py>(py: Python<'py>, machine: &Machine) -> PyResult<Bound<'py, PyDict>> {
     let network = network(machine)?;

@@ -3,8 +3,6 @@
 import re
 import tomllib
 
-import numpy as np
-
 from unisono._core import InputError, Machine, plane
 from unisono.base.inputs import finite
 from unisono.machines.descriptions import machine
@@ -19,7 +17,7 @@ def same_cables(one: Machine, other: Machine) -> bool:
     if "links" not in one.offers or "links" not in other.offers:
         return False
     cables = plane(one), plane(other)
-    return all(np.array_equal(cables[0][key], cables[1][key]) for key in ("a", "b", "gbps", "ns"))
+    return all(cables[0][key].tolist() == cables[1][key].tolist() for key in ("a", "b", "gbps", "ns"))
 
 
 def stated_rates(network: Machine) -> list[str]:
