@@ -10,12 +10,14 @@ use std::{
     },
 };
 
-use unisono_mpi::{Call, CallNotes, Comm, Home, Joined, Library, Outcome, Planned, Rows};
+use unisono_mpi::{CallNotes, Comm, Home, Joined, Library, Outcome, Planned, Rows};
 
 use crate::{
+    arguments::Arguments,
     begun::Begun,
     home::once,
     intercept::{Buffers, guarded},
+    left::LeftCalls,
     settings::settings,
 };
 
@@ -31,6 +33,7 @@ pub struct Known {
 pub struct Serving {
     pub rows: Arc<Rows>,
     notes: Option<Arc<CallNotes>>,
+    pub left: LeftCalls,
     served: Mutex<Served>,
 }
 
@@ -43,13 +46,26 @@ pub struct Served {
 impl Serving {
     fn new(planned: Planned) -> Self {
         let (rows, notes) = (Arc::clone(planned.rows()), planned.notes().map(Arc::clone));
-        Self { rows, notes, served: Mutex::new(Served { planned, buffers: Buffers::default() }) }
+        let served = Mutex::new(Served { planned, buffers: Buffers::default() });
+        Self { rows, notes, left: LeftCalls::default(), served }
     }
 
-    /// Notes a collective call that waits, whoever serves it, and returns its number.
+    /// Notes a collective call that waits, whoever serves it, and returns its number. Its length is known where a plan
+    /// may serve it.
     #[inline]
-    pub fn note(&self, call: Option<&Call>) -> u64 {
-        self.notes.as_ref().map_or(0, |notes| notes.note(call))
+    pub fn note(&self, length: Option<u64>) -> u64 {
+        self.notes.as_ref().map_or(0, |notes| notes.note(length))
+    }
+
+    /// Whether a call is known to be the library's; notes it if so.
+    #[inline]
+    fn leaves(&self, library: &Library, arguments: &Arguments) -> bool {
+        let known = self.left.length(arguments, &library.constants);
+        let leaves = known.is_some() || !self.rows.has(arguments.kind);
+        if leaves {
+            self.note(known);
+        }
+        leaves
     }
 
     /// None where a call is under way: then this one was made from inside.
@@ -123,6 +139,24 @@ pub fn with_known<T>(library: &Library, home: Option<&Home>, comm: Comm, work: i
 #[inline]
 pub fn with_found<T>(comm: Comm, work: impl FnOnce(&Known) -> T) -> Option<T> {
     find(comm).map(|latest| with(latest, work))
+}
+
+/// Whether a call that waits is the library's for sure, and needs neither a lock nor a report; notes it if so. A thread
+/// finds that out about the communicators that it remembers.
+#[inline]
+pub fn leaves(library: &Library, arguments: &Arguments) -> bool {
+    let comm = library.constants.handle(arguments.comm);
+    let changes = CHANGES.load(Ordering::Acquire);
+    let leaves = |all: &[Cell<Option<Latest>>; REMEMBERED]| {
+        let place = &all[place_of(comm)];
+        let Some(latest) = place.take() else { return false };
+        let leaves = latest.comm == comm
+            && latest.changes == changes
+            && latest.known.serving().is_none_or(|serving| serving.leaves(library, arguments));
+        place.set(Some(latest));
+        leaves
+    };
+    settings().report.is_none() && arguments.place.is_none() && LATEST.try_with(leaves).unwrap_or(false)
 }
 
 #[inline]
