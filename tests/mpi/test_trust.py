@@ -84,6 +84,23 @@ def test_lengths_of_other_rows_keep_nobody_waiting(
     assert "truncated, 1 calls of the handler" in done.err
 
 
+@pytest.mark.parametrize(("abi", "ranks"), [("openmpi", 2), ("openmpi", 4), ("mpich", 2), ("abi", 2)])
+def test_calls_are_served_or_left_each_for_itself(compiled: Compile, tmp_path: Path, abi: str, ranks: int) -> None:
+    """Without a report, calls that are left to the library are remembered."""
+    all_of_them, fewer = (partial(un.plan, machine=un.machine("archer", n)) for n in (ranks, max(ranks - 1, 1)))
+    kinds = ("allreduce", "broadcast", "gather")
+    rows = [(all_of_them(kind, elements=64), 64, 1023) for kind in kinds]
+    rows += [(fewer("allreduce", elements=512), 1024, 4095)] if ranks > 2 else []
+    path = tmp_path / "t.plan"
+    un.save_plans(rows, path)
+    done = run(ranks, compiled("left", abi), options=("--plan", str(path)))
+    assert done.code == 0, done.out + done.err
+    # Of six turns: nine lengths each, twice an allreduce and a broadcast, and in three a gather; three broadcasts of rows;
+    # six lengths on the other communicator, twice, in three turns or, with rows for one rank less, in all.
+    served = 9 * 2 * 2 * 6 + 9 * 3 + 3 * 3 + 6 * 2 * (6 if ranks > 2 else 3)
+    assert done.out == f"ok {ranks} {served}\n"
+
+
 @pytest.mark.parametrize("abi", ["openmpi", "mpich"])
 def test_nothing_is_written_to_memory_after_an_error(compiled: Compile, tmp_path: Path, abi: str) -> None:
     path = tmp_path / "t.plan"

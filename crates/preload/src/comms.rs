@@ -3,6 +3,7 @@
 
 use std::{
     cell::Cell,
+    collections::BTreeMap,
     ffi::{c_int, c_void},
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, TryLockError,
@@ -97,7 +98,7 @@ impl Known {
 }
 
 /// By handle.
-static COMMS: RwLock<Vec<(Comm, Arc<Known>)>> = RwLock::new(Vec::new());
+static COMMS: RwLock<BTreeMap<Comm, Arc<Known>>> = RwLock::new(BTreeMap::new());
 /// Counts the changes of the list.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
 
@@ -109,7 +110,7 @@ struct Latest {
 }
 
 /// Communicators that a thread remembers.
-const REMEMBERED: usize = 4;
+const REMEMBERED: usize = 16;
 
 thread_local! {
     /// The latest ones, so that a call takes no lock and changes no counter that other threads have: such an operation
@@ -118,7 +119,8 @@ thread_local! {
 }
 
 fn place_of(comm: Comm) -> usize {
-    (comm ^ comm >> 8) % REMEMBERED
+    // Handles are numbers one after the other, or addresses of large objects.
+    (comm as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> (usize::BITS - REMEMBERED.ilog2())
 }
 
 /// What `work` makes of what is known of a communicator; makes it ready for planned calls where nothing is.
@@ -181,8 +183,8 @@ fn find(comm: Comm) -> Option<Latest> {
 #[cold]
 fn look_up(comm: Comm, changes: u64) -> Option<Latest> {
     let comms = COMMS.read().unwrap_or_else(PoisonError::into_inner);
-    let (_, known) = comms.iter().find(|(handle, _)| *handle == comm)?;
-    Some(Latest { changes, comm, known: Arc::clone(known) })
+    let known = Arc::clone(comms.get(&comm)?);
+    Some(Latest { changes, comm, known })
 }
 
 #[cold]
@@ -292,16 +294,15 @@ pub fn free(comm: Comm, free: impl FnOnce() -> c_int) -> c_int {
 
 fn put(comm: Comm, known: Arc<Known>) {
     let mut comms = COMMS.write().unwrap_or_else(PoisonError::into_inner);
-    comms.retain(|(handle, _)| *handle != comm);
-    comms.push((comm, known));
+    comms.insert(comm, known);
     CHANGES.fetch_add(1, Ordering::Release);
 }
 
 fn take(comm: Comm) -> Option<Arc<Known>> {
     let mut comms = COMMS.write().unwrap_or_else(PoisonError::into_inner);
-    let at = comms.iter().position(|(handle, _)| *handle == comm)?;
+    let known = comms.remove(&comm)?;
     CHANGES.fetch_add(1, Ordering::Release);
-    Some(comms.swap_remove(at).1)
+    Some(known)
 }
 
 /// Drops what was known. Messages of a call that failed may still arrive in its memory, which is then never freed.
