@@ -83,11 +83,17 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
     return write
 
 
-def run(ranks: int, *command: str | Path, env: dict[str, str] | None = None, options: tuple[str, ...] = ()) -> Ran:
+def run(
+    ranks: int,
+    *command: str | Path,
+    env: dict[str, str] | None = None,
+    options: tuple[str, ...] = (),
+    seconds: float = 120,
+) -> Ran:
     """`unisono run` as a process, with time enough for MPICH on shared cores."""
     full = [sys.executable, "-m", "unisono", "run", "-n", str(ranks), *options, "--", *map(str, command)]
     done = subprocess.run(
-        full, env={**os.environ, **YIELD, **(env or {})}, capture_output=True, text=True, timeout=120, check=False
+        full, env={**os.environ, **YIELD, **(env or {})}, capture_output=True, text=True, timeout=seconds, check=False
     )
     # Open MPI's launcher may leave zeros between the lines of its ranks.
     return Ran(done.returncode, done.stdout.replace("\0", ""), done.stderr.replace("\0", ""))
