@@ -95,8 +95,8 @@ def test_calls_are_served_or_left_each_for_itself(compiled: Compile, tmp_path: P
     un.save_plans(rows, path)
     done = run(ranks, compiled("left", abi), options=("--plan", str(path)))
     assert done.code == 0, done.out + done.err
-    # Of six turns: nine lengths each, twice an allreduce and a broadcast, and in three a gather; three broadcasts of rows;
-    # six lengths on the other communicator, twice, in three turns or, with rows for one rank less, in all.
+    # Of six turns: nine lengths each, twice an allreduce and a broadcast, and in three a gather; three broadcasts of
+    # rows; six lengths on the other communicator, twice, in three turns or, with rows for one rank less, in all.
     served = 9 * 2 * 2 * 6 + 9 * 3 + 3 * 3 + 6 * 2 * (6 if ranks > 2 else 3)
     assert done.out == f"ok {ranks} {served}\n"
 
@@ -190,8 +190,8 @@ def test_partitioned_transfers_that_never_start_stop_nobody(
     assert (done.code, done.out) == (0, f"ok {ranks}\n"), done.err
 
 
-#: Time for some ten thousand communicators, each of which takes several waits of a rank for another. They take seconds of
-#: CPU time; where other work keeps the cores busy, each wait may last for a turn of the scheduler.
+#: Time for some ten thousand communicators, each of which takes several waits of a rank for another. They take seconds
+#: of CPU time; where other work keeps the cores busy, each wait may last for a turn of the scheduler.
 PATIENCE = 900
 
 
