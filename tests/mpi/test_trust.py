@@ -9,7 +9,7 @@ import pytest
 import unisono as un
 from unisono import _core
 
-from ..python.test_mpi import MPICH, OPEN_MPI, Compile, compiled, plan, report, run
+from ..python.test_mpi import OPEN_MPI, Compile, compiled, plan, report, run
 
 __all__ = ["compiled", "plan"]
 
@@ -101,7 +101,7 @@ def test_calls_are_served_or_left_each_for_itself(compiled: Compile, tmp_path: P
     assert done.out == f"ok {ranks} {served}\n"
 
 
-@pytest.mark.parametrize("abi", ["openmpi", "mpich"])
+@pytest.mark.parametrize("abi", ["openmpi", "mpich", "abi"])
 def test_nothing_is_written_to_memory_after_an_error(compiled: Compile, tmp_path: Path, abi: str) -> None:
     path = tmp_path / "t.plan"
     un.save_plans([(un.plan("allgather", "archer", shape=3, elements=4, algorithm="bruck"), 0, None)], path)
@@ -221,12 +221,19 @@ def test_communicators_by_the_thousand(
     assert report(said)["allreduce", "recursive-doubling"] == 2 * made + turns - (turns + 2) // 6
 
 
-@pytest.mark.parametrize("environment", [OPEN_MPI, MPICH])
-def test_a_rank_that_is_killed_in_a_planned_call_ends_the_job(plan: Plans, environment: Path) -> None:
-    program = "from mpi4py import MPI\nimport os, signal\nw = MPI.COMM_WORLD\nw.allreduce(1)\n"
-    program += "os.kill(os.getpid(), signal.SIGKILL) if w.rank == 1 else w.allreduce(1)\n"
-    done = run(2, environment / "bin" / "python", "-c", program, options=("--plan", str(plan(2))))
-    assert done.code != 0
+@pytest.mark.parametrize(("abi", "ranks"), [("openmpi", 2), ("openmpi", 3), ("mpich", 2), ("abi", 2)])
+def test_a_rank_that_is_killed_in_a_planned_call_ends_the_job(
+    compiled: Compile, plan: Plans, abi: str, ranks: int
+) -> None:
+    """As it does without a plan."""
+    planned = run(ranks, compiled("killed", abi), options=("--plan", str(plan(ranks))))
+    bare = run(ranks, compiled("killed", abi), options=("--off",))
+    assert "served 1\n" in planned.err
+    assert "served 0\n" in bare.err
+    for done in (planned, bare):
+        assert done.code != 0
+        assert "survived" not in done.out
+    assert planned.code == bare.code
 
 
 def test_damaged_plans_are_refused_or_the_same(plan: Plans) -> None:
