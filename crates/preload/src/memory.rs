@@ -197,6 +197,9 @@ impl Memory {
     }
 
     /// As [`Memory::copy_out`], without pieces.
+    ///
+    /// # Safety
+    /// As for [`Memory::copy_out`].
     unsafe fn copy_whole_out(&self, library: &Library, to: *mut u8, comm: Comm) -> Outcome {
         if self.bytes == 0 {
             return Ok(());
@@ -231,6 +234,9 @@ impl Memory {
     }
 
     /// As [`Memory::copy_in`], without pieces.
+    ///
+    /// # Safety
+    /// As for [`Memory::copy_in`].
     unsafe fn copy_whole_in(&self, library: &Library, comm: Comm, from: *const u8) -> Outcome {
         if self.bytes == 0 {
             return Ok(());
