@@ -5,6 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <unistd.h>
+
+// Seconds within which a communicator is made, used and freed, however busy the machine is: else the process is ended.
+enum { PATIENCE = 300 };
 
 static int rank, ranks;
 
@@ -15,6 +19,7 @@ static long peak(void) {
 }
 
 static void use(MPI_Comm comm, int k) {
+    alarm(PATIENCE);
     int mine[40], all[40], members;
     MPI_Comm_size(comm, &members);
     for (int i = 0; i < 40; i++) mine[i] = k + i;

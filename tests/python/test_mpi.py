@@ -22,7 +22,8 @@ COMPILERS = {
     "mpich": MPICH / "bin" / "mpicc",
     "abi": MPICH / "bin" / "mpicc_abi",
 }
-#: With this, ranks of Open MPI that wait yield to others, also where there are cores enough for all.
+#: With this, ranks of Open MPI that wait yield to others, also where there are cores enough for all. Where other programs
+#: keep all cores busy, they take the turn of a rank that yields: an environment with 0 is faster for two ranks then.
 YIELD = {"OMPI_MCA_mpi_yield_when_idle": "1"}
 #: Every collective by two algorithms where there are two, as (collective, algorithm, parameters).
 SHORT = [
@@ -93,7 +94,7 @@ def run(
     """`unisono run` as a process, with time enough for MPICH on shared cores."""
     full = [sys.executable, "-m", "unisono", "run", "-n", str(ranks), *options, "--", *map(str, command)]
     done = subprocess.run(
-        full, env={**os.environ, **YIELD, **(env or {})}, capture_output=True, text=True, timeout=seconds, check=False
+        full, env={**YIELD, **os.environ, **(env or {})}, capture_output=True, text=True, timeout=seconds, check=False
     )
     # Open MPI's launcher may leave zeros between the lines of its ranks.
     return Ran(done.returncode, done.stdout.replace("\0", ""), done.stderr.replace("\0", ""))
