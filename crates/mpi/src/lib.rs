@@ -37,4 +37,4 @@ pub use parts::{Corners, Layout, Parts};
 pub use planned::Planned;
 pub use requests::{GeneralRequest, PersistentRequest};
 pub use rows::Rows;
-pub use watch::CallNotes;
+pub use watch::{CallNotes, noted_length};

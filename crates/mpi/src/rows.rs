@@ -33,6 +33,8 @@ pub struct Rows {
     pub(crate) ranks: u32,
     /// By kind; those that come first serve first.
     pub(crate) entries: Vec<Vec<Entry>>,
+    /// Kinds of which a schedule serves some calls: a bit each.
+    kinds: u32,
     /// The number of tags that this rank receives by.
     pub(crate) tags: c_int,
 }
@@ -78,7 +80,15 @@ impl Rows {
         for (number, entry) in entries.iter_mut().flatten().enumerate() {
             entry.number = number;
         }
-        Some(Self { plan: Arc::clone(plan), ranks, entries, tags })
+        let is_served = |kind: &Vec<Entry>| kind.iter().any(|entry| entry.schedule.is_some());
+        let kinds = entries.iter().rev().fold(0, |bits, kind| bits << 1 | u32::from(is_served(kind)));
+        Some(Self { plan: Arc::clone(plan), ranks, entries, kinds, tags })
+    }
+
+    /// Whether any call of this kind may be served.
+    #[inline]
+    pub fn has(&self, kind: Kind) -> bool {
+        self.kinds >> kind as u32 & 1 == 1
     }
 
     /// Which entry serves a call; the answer is the same on all ranks. None: the library's own.

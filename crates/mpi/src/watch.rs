@@ -9,7 +9,6 @@
 
 use std::{
     ffi::c_int,
-    ptr,
     sync::{
         Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering},
@@ -33,42 +32,36 @@ const TURNS: u32 = 1024;
 const NOTES: usize = 64;
 /// Words of a note: what names the call, its size, and their check.
 const WORDS: usize = 3;
-const BYTES: usize = NOTES * WORDS * size_of::<u64>();
+
+/// The notes of one rank.
+type Page = [[AtomicU64; WORDS]; NOTES];
 
 /// The notes of the ranks of this node.
 pub struct Notes {
-    /// By rank of the private communicator: its notes; null where a rank is on another node.
-    ranks: Vec<*const AtomicU64>,
-    own: usize,
+    /// By rank of the private communicator; none where a rank is on another node.
+    ranks: Vec<Option<&'static Page>>,
+    own: &'static Page,
     /// The place of the next note. Threads that note at once may use one place, and then neither note counts.
     next: AtomicUsize,
 }
-
-// SAFETY: the memory stays until the process ends, and all of its words are atomic.
-unsafe impl Send for Notes {}
-// SAFETY: as above.
-unsafe impl Sync for Notes {}
 
 /// The name of a communicator's call: equal on all its ranks, and no other call of any communicator has it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Name(u64);
 
-impl Name {
-    /// A communicator is named by its first rank and the number that this rank gave it.
-    fn new(first: c_int, serial: c_int, of: Calls, call: u64) -> Self {
-        let words = [first.cast_unsigned().into(), serial.cast_unsigned().into(), of as u64, call];
-        // Multiplication by an odd number and a shift lose nothing; names of different calls are equal by chance only.
-        let mix = |h: u64, word: u64| {
-            let x = (h ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            x ^ (x >> 29)
-        };
-        // 0 stands for no note.
-        Self(words.iter().fold(0, |h, &word| mix(h, word)).max(1))
-    }
+/// Adds a word to a name. Multiplication by an odd number and a shift lose nothing; names of different calls are equal
+/// by chance only.
+fn mix(name: u64, word: u64) -> u64 {
+    let x = (name ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x ^ (x >> 29)
 }
 
-/// The length of a call, as all ranks have it, with the collective.
-fn size_of_call(kind: Kind, bytes: u64) -> u64 {
+/// The length of a call as all ranks have it, with its collective: one word of a note.
+pub fn noted_length(call: &Call) -> u64 {
+    length(call.kind, call.bytes())
+}
+
+fn length(kind: Kind, bytes: u64) -> u64 {
     bytes << 4 | kind as u64
 }
 
@@ -87,7 +80,7 @@ impl Notes {
         library.return_errors(node)?;
         let (here, own) = (library.size(node)?, library.rank(node)?);
         let at = library.ranks_in(node, here, comm)?;
-        let bytes = BYTES.saturating_mul(here as usize);
+        let bytes = size_of::<Page>().saturating_mul(here as usize);
         // The first rank of the node makes the memory, and the others learn its name.
         let made = if own == 0 { Shared::create(bytes).ok() } else { None };
         let name = library.all_numbers(made.as_ref().map_or([0; 2], Shared::name), node, here)?;
@@ -98,39 +91,33 @@ impl Notes {
         let memory = found.as_ref().map(Shared::map);
         let (least_mapped, _) = library.bounds(u64::from(memory.as_ref().is_some_and(Result::is_ok)), comm)?;
         let (Some(Ok(first)), 1, 1) = (memory, least, least_mapped) else { return Ok(None) };
-        let mut all = vec![ptr::null(); ranks as usize];
+        let mut all = vec![None; ranks as usize];
         for (number, &rank) in at.iter().enumerate() {
             if let Some(place) = usize::try_from(rank).ok().and_then(|rank| all.get_mut(rank)) {
-                *place = first.wrapping_add(number * NOTES * WORDS);
+                // SAFETY: a page for each rank of the node was mapped from the first address on, aligned for its words,
+                // which are atomic; they stay until the process ends.
+                *place = Some(unsafe { &*first.cast::<Page>().wrapping_add(number) });
             }
         }
-        Ok(Some(Self { ranks: all, own: rank as usize, next: AtomicUsize::new(0) }))
+        let own = all.get(rank as usize).copied().flatten();
+        Ok(own.map(|own| Self { ranks: all, own, next: AtomicUsize::new(0) }))
     }
 
-    fn word(&self, rank: usize, word: usize) -> Option<&AtomicU64> {
-        let at = self.ranks.get(rank).filter(|first| !first.is_null())?.wrapping_add(word);
-        // SAFETY: so many words were mapped from the first address on, aligned for them; they stay until the process
-        // ends.
-        Some(unsafe { &*at })
-    }
-
+    #[inline]
     fn note(&self, Name(name): Name, size: u64) {
         // No operation here waits for earlier writes to reach other cores, which takes longer than the rest of a call.
         let next = self.next.load(Ordering::Relaxed);
         self.next.store(next.wrapping_add(1), Ordering::Relaxed);
-        let place = next % NOTES * WORDS;
-        for (word, value) in [name, size, check(name, size)].into_iter().enumerate() {
-            if let Some(at) = self.word(self.own, place + word) {
-                at.store(value, Ordering::Relaxed);
-            }
-        }
+        let note = &self.own[next % NOTES];
+        note[0].store(name, Ordering::Relaxed);
+        note[1].store(size, Ordering::Relaxed);
+        note[2].store(check(name, size), Ordering::Relaxed);
     }
 
     /// The size that a rank noted for a call; none where there is no whole note of it.
     fn noted(&self, rank: usize, Name(name): Name) -> Option<u64> {
-        (0..NOTES).find_map(|note| {
-            let read = |word: usize| Some(self.word(rank, note * WORDS + word)?.load(Ordering::Relaxed));
-            let (found, size, checked) = (read(0)?, read(1)?, read(2)?);
+        self.ranks.get(rank).copied().flatten()?.iter().find_map(|note| {
+            let [found, size, checked] = note.each_ref().map(|word| word.load(Ordering::Relaxed));
             (found == name && check(name, size) == checked).then_some(size)
         })
     }
@@ -147,29 +134,31 @@ pub enum Calls {
 /// The calls of one communicator, as this rank notes them.
 pub struct CallNotes {
     notes: Arc<Notes>,
-    first: c_int,
-    serial: c_int,
-    of: Calls,
+    /// What the names of its calls have in common: the first rank of the communicator, the number that this rank gave
+    /// it, and which of the two sequences this is.
+    name: u64,
     /// Collective calls on the communicator until now, which is the same number on all its ranks. MPI permits one
     /// thread at a time.
     calls: AtomicU64,
 }
 
 impl CallNotes {
-    /// Counts a collective call, of which every rank makes the same number, and notes its length, if it is known.
-    /// Returns its number.
+    /// Counts a collective call, of which every rank makes the same number, and notes its length ([`noted_length`]), if
+    /// it is known. Returns its number.
     #[inline]
-    pub fn note(&self, call: Option<&Call>) -> u64 {
-        let number = self.calls.load(Ordering::Relaxed) + 1;
+    pub fn note(&self, length: Option<u64>) -> u64 {
+        let number = self.calls.load(Ordering::Relaxed).wrapping_add(1);
         self.calls.store(number, Ordering::Relaxed);
-        if let Some(call) = call {
-            self.notes.note(self.name(number), size_of_call(call.kind, call.bytes()));
+        if let Some(length) = length {
+            self.notes.note(self.name(number), length);
         }
         number
     }
 
+    #[inline]
     fn name(&self, number: u64) -> Name {
-        Name::new(self.first, self.serial, self.of, number)
+        // 0 stands for no note.
+        Name(mix(self.name, number).max(1))
     }
 }
 
@@ -194,7 +183,9 @@ impl Watch {
     /// `serial` is the number that the first rank gave the communicator.
     pub fn new(notes: Arc<Notes>, peers: Box<[c_int]>, serial: c_int, of: Calls) -> Self {
         let first = peers.first().copied().unwrap_or(0);
-        let calls = Arc::new(CallNotes { notes, first, serial, of, calls: AtomicU64::new(0) });
+        let words = [first.cast_unsigned().into(), serial.cast_unsigned().into(), of as u64];
+        let name = words.into_iter().fold(0, mix);
+        let calls = Arc::new(CallNotes { notes, name, calls: AtomicU64::new(0) });
         Self { calls, peers, current: 0, waiting: Waiting::default() }
     }
 
@@ -225,7 +216,7 @@ impl Watch {
             return false;
         }
         self.waiting.since = Some(now);
-        let (name, own) = (self.calls.name(self.current), size_of_call(call.kind, call.bytes()));
+        let (name, own) = (self.calls.name(self.current), noted_length(call));
         let differs = |size: u64| size != own && size & 0xf == own & 0xf;
         let ranks = self.peers.iter().filter_map(|&rank| usize::try_from(rank).ok());
         ranks.filter_map(|rank| self.calls.notes.noted(rank, name)).any(differs)
@@ -238,9 +229,9 @@ mod tests {
 
     /// Two ranks on one node, and one elsewhere.
     fn notes() -> Arc<Notes> {
-        let memory = |_| Box::leak(Box::new([const { AtomicU64::new(0) }; NOTES * WORDS])).as_ptr();
-        let ranks = vec![memory(0), memory(1), ptr::null()];
-        Arc::new(Notes { ranks, own: 1, next: AtomicUsize::new(0) })
+        let page = || -> &'static Page { Box::leak(Box::new([const { [const { AtomicU64::new(0) }; WORDS] }; NOTES])) };
+        let (first, own) = (page(), page());
+        Arc::new(Notes { ranks: vec![Some(first), Some(own), None], own, next: AtomicUsize::new(0) })
     }
 
     fn call(bytes: usize) -> Call {
@@ -250,8 +241,8 @@ mod tests {
             elements: bytes,
             element_bytes: 1,
             reduction: None,
-            input: ptr::null(),
-            output: ptr::null_mut(),
+            input: std::ptr::null(),
+            output: std::ptr::null_mut(),
             in_place: false,
         }
     }
@@ -261,7 +252,7 @@ mod tests {
     }
 
     fn note(watch: &mut Watch, call: Option<&Call>) {
-        let number = watch.calls.note(call);
+        let number = watch.calls.note(call.map(noted_length));
         watch.wait_for(number);
     }
 
@@ -290,7 +281,7 @@ mod tests {
         let notes = notes();
         let mut here = watch(&notes, 3);
         note(&mut here, Some(&call(64)));
-        notes.word(1, 1).expect("own memory").store(size_of_call(Kind::Broadcast, 9), Ordering::Relaxed);
+        notes.own[0][1].store(length(Kind::Broadcast, 9), Ordering::Relaxed);
         assert!(!is_found(&mut here, &call(64)));
     }
 
@@ -308,7 +299,7 @@ mod tests {
         let mut here = watch(&notes, 3);
         note(&mut here, Some(&call(64)));
         let name = here.calls.name(1);
-        assert_eq!(notes.noted(1, name), Some(size_of_call(Kind::Broadcast, 64)));
+        assert_eq!(notes.noted(1, name), Some(length(Kind::Broadcast, 64)));
         (0..NOTES).for_each(|_| note(&mut here, Some(&call(64))));
         assert_eq!(notes.noted(1, name), None);
     }

@@ -20,7 +20,7 @@ use std::{
 
 use unisono_mpi::{
     Agreement, Call, CallNotes, Failed, GeneralRequest, Home, Library, Outcome, PersistentRequest, Planned, Rows,
-    library,
+    library, noted_length,
 };
 
 use crate::{
@@ -86,7 +86,7 @@ impl Begun {
     }
 
     pub fn note(&self, call: Option<&Call>) -> u64 {
-        self.notes.as_ref().map_or(0, |notes| notes.note(call))
+        self.notes.as_ref().map_or(0, |notes| notes.note(call.map(noted_length)))
     }
 
     /// What `work` makes of what runs the calls.

@@ -3,6 +3,7 @@
 
 use std::{
     cell::Cell,
+    collections::BTreeMap,
     ffi::{c_int, c_void},
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, TryLockError,
@@ -10,12 +11,14 @@ use std::{
     },
 };
 
-use unisono_mpi::{Call, CallNotes, Comm, Home, Joined, Library, Outcome, Planned, Rows};
+use unisono_mpi::{CallNotes, Comm, Home, Joined, Library, Outcome, Planned, Rows};
 
 use crate::{
+    arguments::Arguments,
     begun::Begun,
     home::once,
     intercept::{Buffers, guarded},
+    left::LeftCalls,
     settings::settings,
 };
 
@@ -31,6 +34,7 @@ pub struct Known {
 pub struct Serving {
     pub rows: Arc<Rows>,
     notes: Option<Arc<CallNotes>>,
+    pub left: LeftCalls,
     served: Mutex<Served>,
 }
 
@@ -43,13 +47,26 @@ pub struct Served {
 impl Serving {
     fn new(planned: Planned) -> Self {
         let (rows, notes) = (Arc::clone(planned.rows()), planned.notes().map(Arc::clone));
-        Self { rows, notes, served: Mutex::new(Served { planned, buffers: Buffers::default() }) }
+        let served = Mutex::new(Served { planned, buffers: Buffers::default() });
+        Self { rows, notes, left: LeftCalls::default(), served }
     }
 
-    /// Notes a collective call that waits, whoever serves it, and returns its number.
+    /// Notes a collective call that waits, whoever serves it, and returns its number. Its length is known where a plan
+    /// may serve it.
     #[inline]
-    pub fn note(&self, call: Option<&Call>) -> u64 {
-        self.notes.as_ref().map_or(0, |notes| notes.note(call))
+    pub fn note(&self, length: Option<u64>) -> u64 {
+        self.notes.as_ref().map_or(0, |notes| notes.note(length))
+    }
+
+    /// Whether a call is known to be the library's; notes it if so.
+    #[inline]
+    fn leaves(&self, library: &Library, arguments: &Arguments) -> bool {
+        let known = self.left.length(arguments, &library.constants);
+        let leaves = known.is_some() || !self.rows.has(arguments.kind);
+        if leaves {
+            self.note(known);
+        }
+        leaves
     }
 
     /// None where a call is under way: then this one was made from inside.
@@ -81,7 +98,7 @@ impl Known {
 }
 
 /// By handle.
-static COMMS: RwLock<Vec<(Comm, Arc<Known>)>> = RwLock::new(Vec::new());
+static COMMS: RwLock<BTreeMap<Comm, Arc<Known>>> = RwLock::new(BTreeMap::new());
 /// Counts the changes of the list.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
 
@@ -93,7 +110,7 @@ struct Latest {
 }
 
 /// Communicators that a thread remembers.
-const REMEMBERED: usize = 4;
+const REMEMBERED: usize = 16;
 
 thread_local! {
     /// The latest ones, so that a call takes no lock and changes no counter that other threads have: such an operation
@@ -102,7 +119,8 @@ thread_local! {
 }
 
 fn place_of(comm: Comm) -> usize {
-    (comm ^ comm >> 8) % REMEMBERED
+    // Handles are numbers one after the other, or addresses of large objects.
+    (comm as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> (usize::BITS - REMEMBERED.ilog2())
 }
 
 /// What `work` makes of what is known of a communicator; makes it ready for planned calls where nothing is.
@@ -123,6 +141,24 @@ pub fn with_known<T>(library: &Library, home: Option<&Home>, comm: Comm, work: i
 #[inline]
 pub fn with_found<T>(comm: Comm, work: impl FnOnce(&Known) -> T) -> Option<T> {
     find(comm).map(|latest| with(latest, work))
+}
+
+/// Whether a call that waits is the library's for sure, and needs neither a lock nor a report; notes it if so. A thread
+/// finds that out about the communicators that it remembers.
+#[inline]
+pub fn leaves(library: &Library, arguments: &Arguments) -> bool {
+    let comm = library.constants.handle(arguments.comm);
+    let changes = CHANGES.load(Ordering::Acquire);
+    let leaves = |all: &[Cell<Option<Latest>>; REMEMBERED]| {
+        let place = &all[place_of(comm)];
+        let Some(latest) = place.take() else { return false };
+        let leaves = latest.comm == comm
+            && latest.changes == changes
+            && latest.known.serving().is_none_or(|serving| serving.leaves(library, arguments));
+        place.set(Some(latest));
+        leaves
+    };
+    settings().report.is_none() && arguments.place.is_none() && LATEST.try_with(leaves).unwrap_or(false)
 }
 
 #[inline]
@@ -147,8 +183,8 @@ fn find(comm: Comm) -> Option<Latest> {
 #[cold]
 fn look_up(comm: Comm, changes: u64) -> Option<Latest> {
     let comms = COMMS.read().unwrap_or_else(PoisonError::into_inner);
-    let (_, known) = comms.iter().find(|(handle, _)| *handle == comm)?;
-    Some(Latest { changes, comm, known: Arc::clone(known) })
+    let known = Arc::clone(comms.get(&comm)?);
+    Some(Latest { changes, comm, known })
 }
 
 #[cold]
@@ -258,16 +294,15 @@ pub fn free(comm: Comm, free: impl FnOnce() -> c_int) -> c_int {
 
 fn put(comm: Comm, known: Arc<Known>) {
     let mut comms = COMMS.write().unwrap_or_else(PoisonError::into_inner);
-    comms.retain(|(handle, _)| *handle != comm);
-    comms.push((comm, known));
+    comms.insert(comm, known);
     CHANGES.fetch_add(1, Ordering::Release);
 }
 
 fn take(comm: Comm) -> Option<Arc<Known>> {
     let mut comms = COMMS.write().unwrap_or_else(PoisonError::into_inner);
-    let at = comms.iter().position(|(handle, _)| *handle == comm)?;
+    let known = comms.remove(&comm)?;
     CHANGES.fetch_add(1, Ordering::Release);
-    Some(comms.swap_remove(at).1)
+    Some(known)
 }
 
 /// Drops what was known. Messages of a call that failed may still arrive in its memory, which is then never freed.

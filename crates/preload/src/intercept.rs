@@ -8,7 +8,7 @@ use std::{
 };
 
 use unisono_collective::Kind;
-use unisono_mpi::{Agreement, Call, Failed, Home, Library, Outcome, Reduction, Rows, library};
+use unisono_mpi::{Agreement, Call, Failed, Home, Library, Outcome, Reduction, Rows, library, noted_length};
 
 use crate::{
     arguments::{Arguments, Described},
@@ -54,11 +54,22 @@ pub static SERVED: AtomicU64 = AtomicU64::new(0);
 /// Serves a call, by the plan where it can. No panic leaves it.
 #[inline]
 pub fn collective(arguments: Arguments, original: impl Fn() -> c_int) -> c_int {
+    if let Some(library) = library()
+        && comms::leaves(library, &arguments)
+    {
+        return original();
+    }
+    look_closer(&arguments, original)
+}
+
+/// As [`collective`], for a call of which nothing is known.
+#[inline(never)]
+fn look_closer(arguments: &Arguments, original: impl Fn() -> c_int) -> c_int {
     shielded(
         arguments.comm,
         &original,
         |started| {
-            if settings().off { original() } else { serve(&arguments, &original, started) }
+            if settings().off { original() } else { serve(arguments, &original, started) }
         },
     )
 }
@@ -153,11 +164,19 @@ fn planned(
 ) -> Outcome<Option<c_int>> {
     let comm = library.constants.handle(arguments.comm);
     let Some(serving) = known.serving() else { return Ok(None) };
+    if !serving.rows.has(arguments.kind) {
+        serving.note(None);
+        return Ok(None);
+    }
     // What cannot be described, such as a datatype that is none, is the library's to refuse.
     let described = arguments.describe(library, Some(home.comm()), known.ranks, known.rank);
-    let number = serving.note(described.as_ref().ok().and_then(Option::as_ref).map(|described| &described.call));
-    let Ok(Some(described)) = described else { return Ok(None) };
-    let Some(entry) = serving.rows.find(&described.call) else { return Ok(None) };
+    let length = described.as_ref().ok().and_then(Option::as_ref).map(|described| noted_length(&described.call));
+    let number = serving.note(length);
+    let (Ok(Some(described)), Some(length)) = (described, length) else { return Ok(None) };
+    let Some(entry) = serving.rows.find(&described.call) else {
+        serving.left.remember(arguments, library, length);
+        return Ok(None);
+    };
     if !described.fits(known.ranks) {
         return Ok(None);
     }

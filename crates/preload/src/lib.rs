@@ -19,6 +19,7 @@ mod forms;
 mod fortran;
 mod home;
 mod intercept;
+mod left;
 mod memory;
 mod original;
 mod passed;

@@ -139,8 +139,10 @@ impl Memory {
 
     /// Bytes that are the program's, of those of a copy: without what fills room for longer pieces.
     pub fn trimmed<'a>(&self, copy: &'a [u8]) -> Cow<'a, [u8]> {
-        match self.pieces.and_then(|pieces| pieces.counts) {
-            Some(_) => self.parts().flat_map(|(before, part)| copy[before..before + part.bytes].to_vec()).collect(),
+        match self.pieces.filter(|pieces| pieces.counts.is_some()) {
+            Some(pieces) => {
+                self.parts(pieces).flat_map(|(before, part)| copy[before..before + part.bytes].to_vec()).collect()
+            }
             None => Cow::Borrowed(copy),
         }
     }
@@ -151,28 +153,28 @@ impl Memory {
         self.plain && other.plain && first < last(self).min(last(other))
     }
 
-    /// Its pieces, each with the bytes before it.
-    fn parts(&self) -> impl Iterator<Item = (usize, Self)> {
-        let number = self.pieces.map_or(1, |pieces| pieces.number);
+    /// Its pieces, each with the bytes before it, without those of no bytes.
+    fn parts(&self, pieces: Pieces) -> impl Iterator<Item = (usize, Self)> {
+        let Pieces { place, number, plain, counts, given } = pieces;
         let (room, bytes, whole) = (self.count / number.max(1), self.bytes / number.max(1), *self);
         let size = bytes.checked_div(room).unwrap_or(0);
         let mut next = whole.address;
-        (0..number).map(move |k| match whole.pieces {
-            Some(Pieces { plain, given: Some(bytes), .. }) => (0, Self { bytes, plain, pieces: None, ..whole }),
-            Some(Pieces { place, plain, counts, .. }) => {
-                let count = counts.map_or(room, |counts| usize::try_from(counts.at(k)).unwrap_or(0).min(room));
-                let address = match place {
-                    Place::Given(places) => places.address(whole.address, k),
-                    Place::Next(extent) => {
-                        let here = next;
-                        next = next.wrapping_add(count.wrapping_mul(extent));
-                        here
-                    }
-                };
-                (k * bytes, Self { address, count, bytes: count * size, plain, pieces: None, ..whole })
+        let part = move |k: usize| {
+            if let Some(bytes) = given {
+                return (0, Self::new(whole.address, (whole.count, whole.datatype), bytes, plain));
             }
-            None => (0, whole),
-        })
+            let count = counts.map_or(room, |counts| usize::try_from(counts.at(k)).unwrap_or(0).min(room));
+            let address = match place {
+                Place::Given(places) => places.address(whole.address, k),
+                Place::Next(extent) => {
+                    let here = next;
+                    next = next.wrapping_add(count.wrapping_mul(extent));
+                    here
+                }
+            };
+            (k * bytes, Self::new(address, (count, whole.datatype), count * size, plain))
+        };
+        (0..number).map(part).filter(|(_, part)| part.bytes > 0)
     }
 
     /// Copies what the program holds, without gaps.
@@ -183,18 +185,33 @@ impl Memory {
     /// # Safety
     /// It holds so many elements, and `to` their bytes.
     pub unsafe fn copy_out(&self, library: &Library, to: *mut u8, comm: Comm) -> Outcome {
-        for (before, part) in self.parts().filter(|(_, part)| part.bytes > 0) {
-            let to = to.wrapping_add(before);
-            if part.plain {
-                let from = std::ptr::with_exposed_provenance::<u8>(part.address);
-                // SAFETY: as the caller promises.
-                unsafe { std::ptr::copy_nonoverlapping(from, to, part.bytes) };
-            } else {
-                // SAFETY: as above.
-                unsafe { library.pack(part.address, part.count, part.datatype, to, part.bytes, comm)? };
-            }
+        let Some(pieces) = self.pieces else {
+            // SAFETY: as the caller promises.
+            return unsafe { self.copy_whole_out(library, to, comm) };
+        };
+        for (before, part) in self.parts(pieces) {
+            // SAFETY: as the caller promises.
+            unsafe { part.copy_whole_out(library, to.wrapping_add(before), comm)? };
         }
         Ok(())
+    }
+
+    /// As [`Memory::copy_out`], without pieces.
+    ///
+    /// # Safety
+    /// As for [`Memory::copy_out`].
+    unsafe fn copy_whole_out(&self, library: &Library, to: *mut u8, comm: Comm) -> Outcome {
+        if self.bytes == 0 {
+            return Ok(());
+        }
+        if self.plain {
+            let from = std::ptr::with_exposed_provenance::<u8>(self.address);
+            // SAFETY: as the caller promises.
+            unsafe { std::ptr::copy_nonoverlapping(from, to, self.bytes) };
+            return Ok(());
+        }
+        // SAFETY: as above.
+        unsafe { library.pack(self.address, self.count, self.datatype, to, self.bytes, comm) }
     }
 
     /// Puts bytes without gaps where the program has its elements.
@@ -205,17 +222,32 @@ impl Memory {
     /// # Safety
     /// Both hold so many elements.
     pub unsafe fn copy_in(&self, library: &Library, comm: Comm, from: *const u8) -> Outcome {
-        for (before, part) in self.parts().filter(|(_, part)| part.bytes > 0) {
-            let from = from.wrapping_add(before);
-            if part.plain {
-                let to = std::ptr::with_exposed_provenance_mut::<u8>(part.address);
-                // SAFETY: as the caller promises.
-                unsafe { std::ptr::copy_nonoverlapping(from, to, part.bytes) };
-            } else {
-                // SAFETY: as above.
-                unsafe { library.unpack(from, part.bytes, part.address, part.count, part.datatype, comm)? };
-            }
+        let Some(pieces) = self.pieces else {
+            // SAFETY: as the caller promises.
+            return unsafe { self.copy_whole_in(library, comm, from) };
+        };
+        for (before, part) in self.parts(pieces) {
+            // SAFETY: as the caller promises.
+            unsafe { part.copy_whole_in(library, comm, from.wrapping_add(before))? };
         }
         Ok(())
+    }
+
+    /// As [`Memory::copy_in`], without pieces.
+    ///
+    /// # Safety
+    /// As for [`Memory::copy_in`].
+    unsafe fn copy_whole_in(&self, library: &Library, comm: Comm, from: *const u8) -> Outcome {
+        if self.bytes == 0 {
+            return Ok(());
+        }
+        if self.plain {
+            let to = std::ptr::with_exposed_provenance_mut::<u8>(self.address);
+            // SAFETY: as the caller promises.
+            unsafe { std::ptr::copy_nonoverlapping(from, to, self.bytes) };
+            return Ok(());
+        }
+        // SAFETY: as above.
+        unsafe { library.unpack(from, self.bytes, self.address, self.count, self.datatype, comm) }
     }
 }
