@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from unisono._core import Discovery, InputError, UnsupportedError
 from unisono.base.files import check_writable, write
 from unisono.base.inputs import MachineLike
+from unisono.tasks._submitted import Task
 
 if TYPE_CHECKING:
     from unisono.tasks._program import Program
@@ -133,14 +134,15 @@ def checked(program: "Program", kernels: Mapping[str, float]) -> dict[str, float
         InputError: a task is missing or unknown, or a time is none.
 
     """
-    names = dict.fromkeys(task.name for task in program.tasks)
-    if set(kernels) != set(names):
+    names = dict.fromkeys(task.name for task in program.tasks if not task.once)
+    known = dict.fromkeys(task.name for task in program.tasks)
+    if not set(names) <= set(kernels) <= set(known):
         given = ", ".join(map(str, kernels)) or "nothing"
-        raise InputError(f"kernels gives the seconds of {given}; the tasks are {', '.join(names)}")
+        raise InputError(f"kernels gives the seconds of {given}; the tasks are {', '.join(known)}")
     for name, seconds in kernels.items():
         if not 0 <= seconds < math.inf:
             raise InputError(f"the kernels of '{name}' take {seconds} seconds; accepted are numbers from 0 on")
-    return {name: float(kernels[name]) for name in names}
+    return {name: float(kernels[name]) for name in known if name in kernels}
 
 
 def shares(program: "Program", nodes: int, alone: Mapping[str, float]) -> list[tuple[float, float]]:
@@ -149,14 +151,17 @@ def shares(program: "Program", nodes: int, alone: Mapping[str, float]) -> list[t
     whole: dict[str, float] = {}
     # Parts differ by one granule; the first are the larger ones, and the last may have what is left over.
     parts = [_parts(program, nodes, rank) for rank in {0, nodes - 1}]
-    for at, task in enumerate(program.tasks):
+    # A fetch has a number among those of the tasks.
+    for at, task in enumerate(program._steps):
+        if not isinstance(task, Task) or task.name not in alone:
+            continue
         whole[task.name] = whole.get(task.name, 0.0) + math.prod(task.sizes)
         done[task.name] = done.get(task.name, 0.0) + max(part.get(at, 0) for part in parts)
     return [(seconds, done[name] / whole[name] if whole[name] else 0.0) for name, seconds in alone.items()]
 
 
 def _parts(program: "Program", nodes: int, rank: int) -> dict[int, int]:
-    """For each task how many points of its range a rank executes."""
+    """For each submission, by its number, how many points of its range a rank executes."""
     discovery = Discovery(nodes, rank, "off", rows=True, report=False)
     program._submit(discovery)
     discovery.flush()
