@@ -286,6 +286,23 @@ def test_arguments_and_neighbors_of_a_file_are_found(converging: Path) -> None:
     assert call("discover", "program.json", "--nodes", "2", "--", "3").code == 2
 
 
+def test_options_of_a_program_stand_after_two_dashes(converging: Path) -> None:
+    ran = call("discover", str(converging), "--nodes", "8", "--n", "50")
+    assert (ran.code, "options of the program itself stand after --" in ran.err) == (2, True)
+    assert "stand after --" not in call("machines", "--n", "50").err
+
+
+def test_programs_without_communication_have_no_empty_table(tmp_path: Path) -> None:
+    file = tmp_path / "alone.py"
+    file.write_text(
+        "from unisono.tasks import Program, one_to_one\nprogram = Program()\na = program.zeros(8, name='a')\n"
+        "program.task(lambda a: a.fill(1), range=8, writes=[a[one_to_one]])\n"
+    )
+    said = "4 nodes: no communication (0 collectives, 0 messages)\n"
+    assert call("discover", str(file), "--nodes", "4").out == said
+    assert call("discover", str(file), "--nodes", "4", "--machine", "archer").out.endswith(said)
+
+
 def test_fetches_are_in_graphs(converging: Path, tmp_path: Path) -> None:
     for kind in ("tasks", "commands"):
         graph = tmp_path / f"{kind}.dot"

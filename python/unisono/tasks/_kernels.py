@@ -16,7 +16,7 @@ from unisono.tasks import _device
 from unisono.tasks._arrays import View
 from unisono.tasks._held import Held
 from unisono.tasks._operators import NAMES, NEUTRAL
-from unisono.tasks._regions import Box, Boxes, place
+from unisono.tasks._regions import Box, Boxes, common, place
 
 Kernel = Callable[..., Any]
 
@@ -32,12 +32,14 @@ class Part(NamedTuple):
     region: Boxes
 
     def kept(self, parts: "Sequence[Part]") -> bool:
-        """Whether the task also changes the array through another access of its ``parts``.
+        """Whether the task also changes elements of the view through another access of its ``parts``.
 
         The kernel then gets a copy of the old contents. Otherwise the elements of this rank would be new in the view
         while those of other ranks are old, and the result would depend on the number of ranks.
         """
-        return not self.writes and any(other.writes and other.held is self.held for other in parts)
+        if self.writes:
+            return False
+        return any(p.writes and p.held is self.held and common((self.box,), p.region) for p in parts)
 
     @property
     def reads(self) -> bool:

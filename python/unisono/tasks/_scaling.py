@@ -30,9 +30,11 @@ class Scaling:
 
     machine: str
     rows: list[dict[str, Any]]
+    #: What the times of communication leave out.
+    note: str | None = None
 
     def __str__(self) -> str:
-        """A line for each number of nodes."""
+        """A line for each number of nodes, and the note."""
         simulated = any("simulated_seconds" in row for row in self.rows)
         titles = ["nodes", "compute", "communication", "simulated", "speed-up", "efficiency", "by messages", "speed-up"]
         lines = [titles]
@@ -52,9 +54,8 @@ class Scaling:
         if not simulated:
             lines = [[cell for at, cell in enumerate(line) if at != 3] for line in lines]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        return "\n".join(
-            "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines
-        )
+        table = ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]
+        return "\n".join([*table, *([] if self.note is None else ["", self.note])])
 
     __repr__ = __str__
 
@@ -87,13 +88,13 @@ def scaling(
     alone = measured(program) if kernels is None else checked(program, kernels)
     base = sum(alone.values())
     rows: list[dict[str, Any]] = []
-    name = ""
+    name, note = "", None
     for count in nodes:
         explained = program.explain(count, machine=machine, model=model, simulate=simulate)
         predicted, by_messages = explained.prediction, explained.by_messages
         assert predicted is not None
         assert by_messages is not None
-        name = predicted.machine
+        name, note = predicted.machine, note or predicted.note
         compute = sum(seconds * share for seconds, share in shares(program, count, alone))
         seconds, otherwise = compute + predicted.seconds, compute + by_messages.seconds
         row: dict[str, Any] = {
@@ -110,7 +111,7 @@ def scaling(
             row["simulated_seconds"] = predicted.simulated_seconds
             row["by_messages_simulated_seconds"] = by_messages.simulated_seconds
         rows.append(row)
-    return Scaling(name, rows)
+    return Scaling(name, rows, note)
 
 
 def measured(program: "Program") -> dict[str, float]:
