@@ -75,7 +75,7 @@ def discover(
     """Finds what the tasks of a program must exchange, and the collectives in it.
 
     A Python file is executed with ARGS; its program of unisono.tasks is written down and not run, so what it fetches is
-    zeros.
+    made up.
     """
     notes: list[str] = []
     is_script = program.endswith(".py")

@@ -19,6 +19,7 @@ from unisono.graphs import Source, write_graph
 from unisono.tasks import _kernels, recording
 from unisono.tasks._agreed import Agreed
 from unisono.tasks._arrays import Access, Array, sizes_of
+from unisono.tasks._check import check
 from unisono.tasks._device import cupy
 from unisono.tasks._exchange import Exchanges
 from unisono.tasks._explanation import Explanation
@@ -340,6 +341,20 @@ class Program:
         ``kernels`` gives for it on every number of nodes.
         """
         return scaling(self, nodes, machine, kernels, model, simulate)
+
+    def check(self, ranks: int) -> None:
+        """Runs each kernel whole and in the parts of ``ranks`` ranks, in this process, and compares the results.
+
+        It works on copies of the arrays as they are now, and finds kernels that take the edge of a view for the edge of
+        the array. A :meth:`host_task` is not executed. Does nothing while a file is only recorded.
+
+        Raises:
+            InputError: the results of a task depend on the number of ranks beyond rounding, or its kernel fails.
+            UnsupportedError: kernels run on devices, or the program runs on several ranks.
+
+        """
+        if not recording.recording():
+            check(self, ranks)
 
     def _reduced_by_messages(self) -> dict[int, int]:
         """The arrays that only messages reduce, with the bytes that go with each element, its operator's number."""
