@@ -162,7 +162,7 @@ class Program:
 
         ``operations`` is the number of arithmetic operations for a point of the range, which :meth:`workload` reads.
         """
-        options = Options(op, name, offset, granularity, split, on, offsets, operations, once=False)
+        options = (op, name, offset, granularity, split, on, offsets, operations, False)
         self._take(kernel, range, (reads, writes, updates, reduces), options)
 
     def _take(
@@ -170,13 +170,13 @@ class Program:
         kernel: Callable[..., Any],
         sizes: int | Sequence[int],
         given: tuple[Sequence[Access], ...],
-        options: Options,
+        options: tuple[Any, ...],
     ) -> None:
-        """Submits a task, or once more the one that was submitted with the same."""
+        """Submits a task, or once more the one that was submitted with the same; the options are those of `Options`."""
         try:
-            accesses = Accesses(*map(tuple, given))
+            accesses = tuple(map(tuple, given))
         except TypeError as wrong:
-            name = options.name or getattr(kernel, "__name__", "task")
+            name = Options(*options).name or getattr(kernel, "__name__", "task")
             raise InputError(f"task '{name}': what it accesses is a list; write [array[mapper]]") from wrong
         form: Task | None = None
         key: Hashable = None
@@ -190,7 +190,7 @@ class Program:
         if form is not None:
             self._add(form, self._discovery.again(form.first))
             return
-        made = task_of(self, kernel, sizes, accesses, options)
+        made = task_of(self, kernel, sizes, Accesses(*accesses), Options(*options))
         # Wrong tasks are refused here, where the program's line is still known.
         made.first = made.submit(self._discovery)
         if key is not None:
@@ -228,7 +228,7 @@ class Program:
         except TypeError as wrong:
             raise InputError(f"host task '{name}': what it accesses is a list of arrays or array[mapper]") from wrong
         options = Options("sum", name, None, None, "1d", "host", offsets=False, operations=None, once=True)
-        self._take(function, 1, (*given, ()), options)
+        self._take(function, 1, (*given, ()), tuple(options))
 
     def run(self) -> None:
         """Executes what was submitted since last time. All ranks call it at the same places."""
