@@ -194,7 +194,8 @@ def _report(name: str) -> _Read:
 
 def _sweep(name: str) -> _Read:
     rows: list[dict[str, Any]] = list(csv.DictReader(read_text(name, MOST_DESCRIPTION_BYTES).splitlines()))
-    return {"points": len(rows)}, [{key: row[key] for key in list(row)[:8]} for row in rows], ""
+    # Cells beyond the titles have None as their title.
+    return {"points": len(rows)}, [{key: row[key] for key in list(row)[:8] if key is not None} for row in rows], ""
 
 
 def _trace(name: str) -> _Read:
@@ -205,7 +206,12 @@ def _trace(name: str) -> _Read:
     kinds = Counter(event["name"] for event in spans)
     last = max((event["ts"] + event["dur"] for event in spans), default=0.0)
     rows = [{"event": kind, "count": count} for kind, count in kinds.most_common()]
-    facts = {"subject": "; ".join(names), "events": len(events), "microseconds": last, **trace.get("otherData", {})}
+    facts = {
+        "subject": "; ".join(names),
+        "events": len(events),
+        "microseconds": round(last, 6),
+        **trace.get("otherData", {}),
+    }
     return facts, rows, ""
 
 

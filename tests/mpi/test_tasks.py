@@ -61,6 +61,37 @@ def test_examples_equal_their_one_rank_result(results: dict[str, dict[str, Any]]
     assert said(ranks, "example", *(EXAMPLES / f"{name}.py" for name in PATTERNS)) == alone
 
 
+IN_PLACE = """
+import numpy as np
+from tests.python.test_tasks import count, smooth
+from unisono.tasks import Program, all_, neighborhood, one_to_one
+
+program = Program()
+a = program.array(50, init=np.linspace(0, 1, 50) ** 2, name="a")
+total = program.array(1, init=[3.0], name="total")
+
+def turn(old, new):
+    first = new.offset[0]
+    for k in range(len(new)):
+        new[k] = old[len(old) - 1 - first - k]
+
+
+for k in range(6):
+    program.task(smooth, range=50, reads=[a[neighborhood(1)]], updates=[a[one_to_one]])
+    program.task(turn, range=50, reads=[a[all_]], writes=[a[one_to_one]])
+    program.task(count, range=50, reads=[total[all_], a[one_to_one]], reduces=[total[all_]])
+result = np.append(program.fetch(a), np.round(program.fetch(total), 9))
+"""
+
+
+def test_reads_of_what_a_task_changes_are_old_on_all_ranks(tmp_path: Path) -> None:
+    file = tmp_path / "in_place.py"
+    file.write_text(IN_PLACE)
+    alone = said(1, "example", file)
+    for ranks in (2, 3, 4):
+        assert said(ranks, "both", "example", file) == alone * 2, ranks
+
+
 def test_examples_are_right(results: dict[str, dict[str, Any]]) -> None:
     """Against plain NumPy."""
     assert np.allclose(results["fft2d"]["result"].T, np.fft.fft2(results["fft2d"]["signal"]))

@@ -14,7 +14,7 @@ from unisono.graphs import Source, _command_picture, _task_picture, of_json, wri
 from unisono.graphs._command_picture import _first_tasks, _rows
 from unisono.graphs._commands import CommandGraph, command_graph
 from unisono.graphs._rounds import Rounds, rounds
-from unisono.graphs._tasks import Edge, task_graph
+from unisono.graphs._tasks import Edge, dot, task_graph
 from unisono.reproduce.discovery import EXAMPLES, loop, n_body
 from unisono.tasks import Program, all_, one_to_one
 
@@ -78,6 +78,10 @@ def test_tasks_and_what_moves() -> None:
     assert {edge.by for edge in edges("off", 1)} == {""}
 
 
+#: What rounds of an n-body program read of the rounds before: each step its velocities, and all positions.
+BACK = {(3, 2, "P"), (2, 2, "V"), (3, 3, "P")}
+
+
 def test_rounds_of_loops_are_stored_once() -> None:
     """A loop of any length has one graph, but for the number of rounds; what follows it hangs on its last round."""
 
@@ -100,6 +104,11 @@ def test_rounds_of_loops_are_stored_once() -> None:
         edges = {(edge.after, edge.before, edge.buffer, edge.by) for edge in folded.edges}
         assert {(0, 1, "V", ""), (1, 2, "P", "allgather"), (2, 3, "V", ""), (3, 4, "P", "allgather")} <= edges
         assert {(2, 4, "V")} == {edge[:3] for edge in edges if edge[1:3] == (4, "V")}
+        # What a round reads of the one before it leads back, and nothing else does.
+        assert {edge[:3] for edge in edges if edge[0] >= edge[1]} == BACK
+        text = dot(Source(partial(end, steps=steps), 4, "full"), "loop")
+        assert text.count("style=dashed, constraint=false") == len(BACK)
+        assert "dashed: to a later round" in text
     # Too few rounds are a list of tasks.
     short = task_graph(Source(partial(end, steps=3), 4, "full")).folded()
     assert [task.rounds for task in short.tasks] == [1] * 7

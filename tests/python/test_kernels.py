@@ -253,6 +253,30 @@ def test_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         program_on("cupy").run()
 
 
+@pytest.mark.parametrize("devices", [None, 1, 3])
+def test_devices_read_old_contents_of_what_a_task_changes(monkeypatch: pytest.MonkeyPatch, devices: int | None) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", StandIn(devices=3))
+
+    def smooth(old: Any, new: Any, offsets: Any) -> None:
+        first = offsets[1][0] - offsets[0][0]
+        for k in range(len(new)):
+            new[k : k + 1] = old[max(first + k - 1, 0) : first + k + 2].mean()
+
+    found = []
+    for on, count in (("numpy", None), ("cupy", devices)):
+        program = Program(devices=count)
+        a = program.array(20, init=np.arange(20.0) ** 2, name="a")
+        for _ in range(3):
+            reads, updates = [a[halo(1)]], [a[one_to_one]]
+            program.task(smooth, range=20, reads=reads, updates=updates, on=on, offsets=True)
+        found.append(program.fetch(a))
+    assert np.array_equal(found[0], found[1])
+    expected = np.arange(20.0) ** 2
+    for _ in range(3):
+        expected = np.array([expected[max(k - 1, 0) : k + 2].mean() for k in range(20)])
+    assert np.allclose(found[0], expected, rtol=1e-14)
+
+
 def test_host_tasks_run_in_their_turn(device: StandIn) -> None:
     program = Program()
     a, said = program.array((4, 2), init=np.zeros((4, 2))), []

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import unisono as un
 from unisono.base.reports import PricedOperation
+from unisono.discovery.prediction import Prediction, total_lines
 from unisono.tasks import Explanation, Program, View, all_, fixed, neighborhood, one_to_one
 from unisono.tasks.recording import record
 
@@ -250,10 +251,44 @@ def test_long_loops_have_few_rows() -> None:
     assert long.predicted == pytest.approx(100 * (short.predicted or math.nan))
 
 
+def test_free_bytes_are_noted() -> None:
+    """``archer`` states no price of a byte, so that long messages are too fast there."""
+    note = "a byte costs nothing on this machine"
+    for bodies, machine, noted in ((4096, "archer", True), (4096, "paper-sim", False), (8, "archer", False)):
+        explained = n_body(bodies, 2).explain(8, machine=machine)
+        assert (note in str(explained)) == noted
+        assert explained.prediction is not None
+        assert (explained.prediction.note is not None) == noted
+        assert ("note" in explained.report()["predicted"]) == noted
+        scaling = n_body(bodies, 2).scaling(machine, [8], kernels={"step": 1, "move": 1})
+        assert (note in str(scaling)) == noted
+
+
+def test_faster_messages_are_noted() -> None:
+    """A sum of one number that all ranks need: on a machine without latency each rank sends its part at once."""
+    alone, found = (Prediction("m", "p", seconds, None, [], []) for seconds in (1.0, 2.0))
+    assert "messages between pairs are faster here" in "".join(total_lines(found, alone))
+    assert "faster" not in "".join(total_lines(alone, found))
+    assert "faster" not in "".join(total_lines(alone, alone))
+
+
+def test_unlike_parts_are_explained() -> None:
+    legend = "bytes a rank: the least and the most"
+    assert legend in str(n_body(65, 2).explain(4, machine="archer"))
+    assert legend not in str(n_body(64, 2).explain(4, machine="archer"))
+
+
+def test_counts_are_english() -> None:
+    assert str(n_body(64, 2).explain(4)).endswith(
+        "4 nodes: 1 collective (4608 bytes), 0 messages between pairs (0 bytes)"
+    )
+
+
 def test_one_node_communicates_nothing() -> None:
     explained = n_body(64, 3).explain(1, machine="archer")
     assert (explained.predicted, explained.operations) == (0, [])
     assert "0.000 µs" in str(explained)
+    assert str(explained).endswith("1 node: no communication (0 collectives, 0 messages)")
     assert explained.report()["point_to_point"]["ratio"] is None
     assert n_body(64, 3).explain(4).predicted is None
 
@@ -268,6 +303,8 @@ def test_one_node_communicates_nothing() -> None:
         ({"machine": "archer", "model": "loggp"}, "L_ns is missing"),
         ({"machine": "hx4mesh-small", "model": "loggp"}, "accepted are links and packets on a network"),
         ({"machine": "archer", "nodes": 0}, "accepted are 1"),
+        ({"nodes": -1}, "nodes is -1; accepted are 1 to 1048576"),
+        ({"machine": "archer", "nodes": -1}, "nodes is -1; accepted are 1 to 1048576"),
         ({"simulate": True}, "needs a machine"),
         ({"model": "loggp"}, "needs a machine"),
     ],

@@ -99,3 +99,40 @@ def test_wrong_kernels_are_named(kernels: dict[str, float], said: str) -> None:
         program(16).scaling("archer", [1, 2], kernels=kernels)
     with pytest.raises(un.InputError, match="do not fit on hx4mesh-small"):
         program(16).scaling("hx4mesh-small", [5000], kernels={"busy": 1.0, "idle": 1.0})
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3, 10])
+@pytest.mark.parametrize("fetches", [False, True])
+def test_one_node_is_no_faster_where_a_loop_fetches(rounds: int, fetches: bool) -> None:
+    """Fetches have numbers among those of the tasks; a part of one task is never counted for another."""
+    made = Program()
+    a, total = made.zeros(64, name="a"), made.zeros(1, name="total")
+    for _ in range(rounds):
+        made.task(busy, range=64, reads=[a[all_]], updates=[a[one_to_one]])
+        made.task(add, range=64, reads=[a[one_to_one]], reduces=[total[all_]])
+        if fetches:
+            made.fetch(total)
+    rows = made.scaling("paper-sim", [1, 4], kernels={"busy": 3e-3, "add": 1e-3}).rows
+    assert [row["compute_seconds"] for row in rows] == [pytest.approx(4e-3), pytest.approx(1e-3)]
+    assert (rows[0]["communication_seconds"], rows[0]["speedup"]) == (0, pytest.approx(1))
+    assert made.scaling("paper-sim", [1]).rows[0]["speedup"] == pytest.approx(1)
+
+
+def add(a: View, total: View) -> None:
+    total += a.sum()
+
+
+def test_host_tasks_are_not_executed() -> None:
+    made = program(16)
+    said: list[View] = []
+    made.host_task(said.append, reads=[made.arrays[0]], name="say")
+    assert list(measured(made)) == ["busy", "idle"]
+    made.scaling("paper-sim", [1, 2])
+    given = made.scaling("paper-sim", [1, 2], kernels={"busy": 2e-3, "idle": 0})
+    assert [row["compute_seconds"] for row in given.rows] == [pytest.approx(2e-3), pytest.approx(1e-3)]
+    # One node prints while the others wait.
+    given = made.scaling("paper-sim", [1, 2], kernels={"busy": 2e-3, "idle": 0, "say": 1e-3})
+    assert [row["compute_seconds"] for row in given.rows] == [pytest.approx(3e-3), pytest.approx(2e-3)]
+    assert said == []
+    made.run()
+    assert len(said) == 1

@@ -217,7 +217,7 @@ def test_what_is_refused() -> None:
     ("text", "code", "said"),
     [
         ("1 / 0", 1, "ZeroDivisionError"),
-        ("x = 1", 2, "makes 0 programs with tasks; accepted is one"),
+        ("x = 1", 2, "makes no program with tasks; accepted is one"),
         ("raise SystemExit(3)", 1, "ended with 3"),
     ],
 )
@@ -286,12 +286,75 @@ def test_arguments_and_neighbors_of_a_file_are_found(converging: Path) -> None:
     assert call("discover", "program.json", "--nodes", "2", "--", "3").code == 2
 
 
+def test_options_of_a_program_stand_after_two_dashes(converging: Path) -> None:
+    ran = call("discover", str(converging), "--nodes", "8", "--n", "50")
+    assert (ran.code, "options of the program itself stand after --" in ran.err) == (2, True)
+    assert "stand after --" not in call("machines", "--n", "50").err
+
+
+def test_programs_without_communication_have_no_empty_table(tmp_path: Path) -> None:
+    file = tmp_path / "alone.py"
+    file.write_text(
+        "from unisono.tasks import Program, one_to_one\nprogram = Program()\na = program.zeros(8, name='a')\n"
+        "program.task(lambda a: a.fill(1), range=8, writes=[a[one_to_one]])\n"
+    )
+    said = "4 nodes: no communication (0 collectives, 0 messages)\n"
+    assert call("discover", str(file), "--nodes", "4").out == said
+    assert call("discover", str(file), "--nodes", "4", "--machine", "archer").out.endswith(said)
+
+
 def test_fetches_are_in_graphs(converging: Path, tmp_path: Path) -> None:
     for kind in ("tasks", "commands"):
         graph = tmp_path / f"{kind}.dot"
         ran = call("discover", str(converging), "--nodes", "2", "--graph", str(graph), "--graph-kind", kind, "--", "2")
         assert ran.code == 0, ran.err
         assert "fetch of change" in graph.read_text()
+
+
+def smooth(old: View, new: View) -> None:
+    """A mean of three neighbors, one after the other: what is written must not be read."""
+    left = new.offset[0] - old.offset[0]
+    wide = np.pad(old, (1 - left, 1 - (len(old) - left - len(new))), mode="edge")
+    for i in range(len(new)):
+        new[i] = wide[i : i + 3].mean()
+
+
+def count(total: View, a: View, more: View) -> None:
+    more += a.sum() + total[0] * len(a) / 50
+
+
+@pytest.mark.parametrize("change", ["writes", "updates"])
+def test_a_task_that_changes_what_it_reads_gets_old_contents(change: str) -> None:
+    p = Program()
+    start = np.linspace(0, 1, 50) ** 2
+    a, total = p.array(50, init=start, name="a"), p.array(1, init=[3.0], name="total")
+    expected, counted = start, 3.0
+    for _ in range(5):
+        p.task(smooth, range=50, reads=[a[halo(1)]], **{change: [a[one_to_one]]})  # type: ignore[arg-type]
+        p.task(count, range=50, reads=[total[all_], a[one_to_one]], reduces=[total[all_]])
+        wide = np.pad(expected, 1, mode="edge")
+        expected = np.mean([wide[:-2], wide[1:-1], wide[2:]], axis=0)
+        counted += expected.sum()
+    assert np.allclose(p.fetch(a), expected, rtol=1e-14)
+    assert p.fetch(total)[0] == pytest.approx(counted, rel=1e-14)
+
+
+def test_a_kernel_of_other_parameters_is_named() -> None:
+    p = Program()
+    a, b = p.zeros(8, name="a"), p.zeros(8, name="b")
+
+    def copy(a: View, b: View) -> None:
+        b[...] = a
+
+    p.task(copy, range=8, writes=[b[one_to_one]])
+    said = r"task 'copy': its kernel gets 1 view, .* its parameters are \(a: .*, b: .*\).* \(missing .* 'b'\); give as"
+    with pytest.raises(un.InputError, match=said):
+        p.run()
+    q = Program()
+    a = q.zeros(8, name="a")
+    q.task(copy, range=8, updates=[a[one_to_one], a[one_to_one]], offsets=True)
+    with pytest.raises(un.InputError, match=r"gets 2 views and the offsets, .*too many"):
+        q.run()
 
 
 def test_mistakes_with_arrays_are_named() -> None:

@@ -12,6 +12,9 @@ use unisono_schedule::Schedule;
 
 use crate::{BoundCertificate, Part, PhaseReport, Plan, PlanError, Prediction, TimeSource, Timed, candidates};
 
+/// Up to this length a message costs a message, whatever a byte costs.
+pub const FEW_BYTES: u64 = 1024;
+
 /// Facts of a plan that only some kinds of machines have; `None` where the kind has no such fact.
 #[derive(Default)]
 pub struct Details {
@@ -44,6 +47,11 @@ pub trait Target: Send + Sync {
 
     /// Chooses the model that all parts of the machine share, unless another was asked for. Sweeps over parts take it.
     fn choose_common_model(&mut self) {}
+
+    /// Returns whether the length of a message has no part in its time, as the machine states no price of a byte.
+    fn free_bytes(&self) -> bool {
+        false
+    }
 
     /// The rank at a row and a column.
     ///

@@ -1,11 +1,15 @@
 //! Programs of tasks: the report of one, and `Discovery`, which reads one as it is submitted.
 
+mod arguments;
 mod commands;
+mod reports;
 mod task_list;
 
+pub(crate) use arguments::{nodes_of, point, refused};
+pub use reports::{discover, discover_moved, discovery_rate};
 pub use task_list::TaskList;
 
-use std::{collections::HashMap, sync::Arc, time::Instant};
+use std::{collections::HashMap, sync::Arc};
 
 use pyo3::{
     prelude::*,
@@ -14,15 +18,15 @@ use pyo3::{
 use rustc_hash::FxHashMap;
 use unisono_base::{BufferId, TaskId};
 use unisono_discover::{
-    Access, Box3, Buffer, DirectExchange, DiscoverError, Discovery as Engine, Example, Geometry, Mode,
-    Operation as Found, Options, PartAccess, Program, Proofs, RankPart, ReadPlan, Region, Rules, Split, Task, report,
-    report_of, sizes3,
+    Box3, Buffer, DirectExchange, DiscoverError, Discovery as Engine, Operation as Found, Options, PartAccess, Proofs,
+    RankPart, ReadPlan, Region, Task, report_of,
 };
 use unisono_plan::program::MovedData;
 
+use self::arguments::{fenced, numbers, submitted};
 use crate::{
-    convert::{index, whole},
-    errors::{Error, UnsupportedError, VerifyError, detached, input, to_python},
+    convert::index,
+    errors::{Error, detached, input, to_python},
     mapper::Mapper,
     moved::Moved,
 };
@@ -32,139 +36,10 @@ const MOST_KEPT: usize = 1 << 16;
 /// Repeated tasks that the engine takes in at once.
 const MOST_REPEATED: usize = 256;
 
-pub(crate) fn refused(error: DiscoverError) -> PyErr {
-    match error {
-        DiscoverError::Messages(_) => UnsupportedError::new_err(error.to_string()),
-        DiscoverError::Unproved(_) => VerifyError::new_err(error.to_string()),
-        _ => input(error),
-    }
-}
-
-/// Whole numbers of at most 64 bits, from a number or a sequence.
-fn numbers(what: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
-    let fits = |n: i128| i64::try_from(n).map_err(|_| input(format!("{what} has {n}, which does not fit 64 bits")));
-    if let Ok(list) = value.extract::<Vec<i64>>() {
-        return Ok(list);
-    }
-    if let Ok(list) = value.extract::<Vec<Bound<'_, PyAny>>>() {
-        return list.iter().map(|n| fits(whole(what, n)?)).collect();
-    }
-    Ok(vec![fits(whole(what, value)?)?])
-}
-
-pub(crate) fn point(what: &str, value: &Bound<'_, PyAny>, missing: i64) -> PyResult<[i64; 3]> {
-    let list = numbers(what, value)?;
-    if list.is_empty() || list.len() > 3 {
-        return Err(input(format!("{what} has {} dimensions; accepted are 1 to 3", list.len())));
-    }
-    let mut full = [missing; 3];
-    full[..list.len()].copy_from_slice(&list);
-    Ok(full)
-}
-
 fn boxes<'py>(py: Python<'py>, region: &[Box3], dims: usize) -> PyResult<Bound<'py, PyTuple>> {
     let corner = |p: &[i64; 3]| PyTuple::new(py, &p[..dims]);
     let pairs: PyResult<Vec<_>> = region.iter().map(|b| Ok((corner(&b.min)?, corner(&b.max)?))).collect();
     PyTuple::new(py, pairs?)
-}
-
-/// A program of tasks as JSON text, on so many nodes: its forwards, in the order of issue, and its messages.
-#[pyfunction]
-#[pyo3(signature = (program, nodes, rules="full"))]
-pub fn discover<'py>(
-    py: Python<'py>,
-    program: &str,
-    nodes: &Bound<'py, PyAny>,
-    rules: &str,
-) -> PyResult<Bound<'py, PyAny>> {
-    let (nodes, rules) = (index("nodes", nodes)?, rules.parse::<Rules>().map_err(input)?);
-    let made = detached(py, || Program::parse(program).and_then(|program| report(&program, nodes, rules)))?;
-    to_python(py, &made.map_err(refused)?)
-}
-
-/// The same report, and what is moved.
-#[pyfunction]
-#[pyo3(signature = (program, nodes, rules="full"))]
-pub fn discover_moved<'py>(
-    py: Python<'py>,
-    program: &str,
-    nodes: &Bound<'py, PyAny>,
-    rules: &str,
-) -> PyResult<(Bound<'py, PyAny>, Vec<Moved>)> {
-    let (nodes, rules) = (index("nodes", nodes)?, rules.parse::<Rules>().map_err(input)?);
-    let made = detached(py, || {
-        let mut discovery = Engine::new(Options::report(nodes, rules))?;
-        Program::parse(program)?.submit(&mut discovery)?;
-        Ok((report_of(&mut discovery), MovedData::all(&discovery, &HashMap::new())))
-    })?;
-    let (report, moved) = made.map_err(refused)?;
-    Ok((to_python(py, &report)?, moved.into_iter().map(Moved).collect()))
-}
-
-/// Tasks of an example that rank 0 reads in a second: the best of `rounds` runs.
-#[pyfunction]
-pub fn discovery_rate(
-    py: Python<'_>,
-    example: &str,
-    nodes: &Bound<'_, PyAny>,
-    rules: &str,
-    tasks: usize,
-    rounds: usize,
-) -> PyResult<f64> {
-    let known = Example::ALL.map(Example::name).join(", ");
-    let found = Example::ALL.into_iter().find(|e| e.name() == example);
-    let example = found.ok_or_else(|| input(format!("example is '{example}'; accepted are {known}")))?;
-    let (nodes, rules) = (index("nodes", nodes)?, rules.parse::<Rules>().map_err(input)?);
-    let once = || {
-        let start = Instant::now();
-        let mut discovery = Engine::new(Options::commands(nodes, 0, rules))?;
-        example.submit(&mut discovery, 1 << 12, tasks)?;
-        Ok(tasks as f64 / start.elapsed().as_secs_f64())
-    };
-    let rates: Result<Vec<f64>, DiscoverError> = detached(py, || (0..rounds).map(|_| once()).collect())?;
-    Ok(rates.map_err(refused)?.into_iter().fold(0.0, f64::max))
-}
-
-/// The range and the accesses `(buffer, mode, mapper)` of a task; the options are its offset, granularity and split.
-fn submitted(
-    name: &str,
-    sizes: &Bound<'_, PyAny>,
-    accesses: Vec<(u32, Bound<'_, PyAny>, Mapper)>,
-    (offset, granularity, split): (Option<&Bound<'_, PyAny>>, Option<&Bound<'_, PyAny>>, &str),
-) -> PyResult<(Geometry, Vec<Access>)> {
-    let sizes = numbers("the range", sizes)?;
-    sizes3(&format!("task '{name}': range"), &sizes, 1).map_err(refused)?;
-    let mut geometry = Geometry::of(&sizes);
-    if let Some(offset) = offset {
-        geometry.offset = point("the offset", offset, 0)?;
-    }
-    if let Some(granularity) = granularity {
-        geometry.granularity = point("the granularity", granularity, 1)?;
-    }
-    geometry.split = match split {
-        "1d" => Split::OneD,
-        "2d" => Split::TwoD,
-        other => return Err(input(format!("task '{name}': split is '{other}'; accepted are 1d, 2d"))),
-    };
-    let access = |(buffer, mode, mapper): (u32, Bound<'_, PyAny>, Mapper)| {
-        let mode = match mode.extract::<&str>()? {
-            "read" => Mode::Read,
-            "write" => Mode::Write,
-            "read_write" => Mode::ReadWrite,
-            "reduce" => Mode::Reduce,
-            other => {
-                let accepted = "accepted are read, write, read_write, reduce";
-                return Err(input(format!("task '{name}': mode is '{other}'; {accepted}")));
-            }
-        };
-        Ok(Access::new(BufferId(buffer), mode, mapper.0))
-    };
-    Ok((geometry, accesses.into_iter().map(access).collect::<PyResult<_>>()?))
-}
-
-/// The box that a fence reads.
-fn fenced(low: &Bound<'_, PyAny>, high: &Bound<'_, PyAny>) -> PyResult<Box3> {
-    Ok(Box3::new(point("low", low, 0)?, point("high", high, 1)?))
 }
 
 /// A collective among some ranks; `Discovery` tells who sends what.
@@ -232,7 +107,7 @@ impl Discovery {
         report: bool,
     ) -> PyResult<Self> {
         let options = Options {
-            nodes: index("nodes", nodes)?,
+            nodes: nodes_of(nodes)?,
             rank: rank.map(|rank| index("rank", rank)).transpose()?,
             rules: rules.parse().map_err(input)?,
             window: window.unwrap_or(Options::WINDOW),

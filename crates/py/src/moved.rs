@@ -5,7 +5,7 @@ use unisono_discover::DirectSchedule;
 use unisono_plan::program::{MovedData, Pricing as Engine};
 
 use crate::{
-    convert::index,
+    discover::nodes_of,
     errors::{detached, plan_error, to_python},
     machine::Machine,
     schedule::Schedule,
@@ -89,7 +89,7 @@ pub fn pricing(
     model: Option<&str>,
     simulate: bool,
 ) -> PyResult<Pricing> {
-    let nodes = index("the number of nodes", nodes)?;
+    let nodes = nodes_of(nodes)?;
     let made = detached(py, || Engine::new(machine.description(), machine.part(), nodes, model, simulate))?;
     made.map(Pricing).map_err(plan_error)
 }

@@ -3,7 +3,7 @@
 import re
 import reprlib
 
-__all__ = ["MOST_MESSAGE", "cut", "printable", "sentence", "shown"]
+__all__ = ["MOST_MESSAGE", "counted", "cut", "printable", "sentence", "shown"]
 
 #: Characters of one value, of one word of a message, and of a whole message.
 MOST_VALUE, MOST_WORD, MOST_MESSAGE = 100, 200, 1500
@@ -27,6 +27,11 @@ def shown(value: object) -> str:
     except Exception:
         text = f"a value of type {type(value).__name__}"
     return cut(printable(" ".join(text.split())), MOST_VALUE)
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 message``, ``2 messages``; the plural takes an s."""
+    return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
 def printable(text: str) -> str:

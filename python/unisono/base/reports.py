@@ -570,6 +570,7 @@ class PredictionReport(TypedDict):
     model: str
     tasks: list[TaskTime]
     operations: list[PricedOperation]
+    note: NotRequired[str]
     ratio: NotRequired[float | None]
 
 

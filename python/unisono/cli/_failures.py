@@ -57,7 +57,15 @@ def report(failure: BaseException) -> int:
 
 def _with_help(failure: click.UsageError) -> str:
     command = failure.ctx.command_path if failure.ctx else "unisono"
-    return f"{failure.format_message().rstrip('.')} (see '{command} --help')"
+    text = failure.format_message().rstrip(".")
+    if isinstance(failure, click.NoSuchOption) and _takes_arguments(failure.ctx):
+        text += f"; options of the program itself stand after --, as in PROGRAM.py -- {failure.option_name}"
+    return f"{text} (see '{command} --help')"
+
+
+def _takes_arguments(context: click.Context | None) -> bool:
+    """Whether a command hands what follows ``--`` to a program."""
+    return context is not None and any(parameter.name == "arguments" for parameter in context.command.params)
 
 
 def say(text: str, code: int) -> int:

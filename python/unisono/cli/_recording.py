@@ -14,7 +14,7 @@ rounds_option = click.option(
     default=ROUNDS,
     show_default=True,
     metavar="N",
-    help="Of a Python file: end the recording where one line has fetched an array N times.",
+    help="Of a Python file: record loops that wait for fetched contents for N rounds.",
 )
 
 

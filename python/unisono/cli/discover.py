@@ -22,7 +22,7 @@ from unisono.cli._sources import (
 )
 from unisono.cli._types import MACHINE
 from unisono.discovery.devices import device_lines, device_table
-from unisono.discovery.prediction import Prediction, total_lines
+from unisono.discovery.prediction import Prediction, sum_line, total_lines
 from unisono.graphs import KINDS, Source, check_graph, of_json, write_graph
 from unisono.tasks.recording import record
 
@@ -75,7 +75,7 @@ def discover(
     """Finds what the tasks of a program must exchange, and the collectives in it.
 
     A Python file is executed with ARGS; its program of unisono.tasks is written down and not run, so what it fetches is
-    zeros.
+    made up.
     """
     notes: list[str] = []
     is_script = program.endswith(".py")
@@ -112,8 +112,10 @@ def discover(
     if machine is not None:
         both = [Prediction.of(found["machine"], found[key]) for key in ("predicted", "point_to_point")]
         titles, rows = both[0].table()
-        print_table(titles, rows, right=["times", "ranks", "bytes a rank", "µs each", "ratio", "µs simulated"])
-        print_lines("", *total_lines(*both))
+        if rows:
+            print_table(titles, rows, right=["times", "ranks", "bytes a rank", "µs each", "ratio", "µs simulated"])
+            print_lines("")
+        print_lines(*total_lines(*both), sum_line(found["nodes"], found["messages"]))
     else:
         _print_forwards(found)
     if "devices" in found:
@@ -124,6 +126,9 @@ def discover(
 
 
 def _print_forwards(found: DiscoveryReport) -> None:
+    if not found["forwards"] and not found["messages"]["p2p"]:
+        print_lines(sum_line(found["nodes"], found["messages"]))
+        return
     rows = [
         [
             f"{forward['after_task']} ({forward['after_index']})",
@@ -136,12 +141,7 @@ def _print_forwards(found: DiscoveryReport) -> None:
         for forward in found["forwards"]
     ]
     print_table(["after task", "before task", "buffer", "region", "collective", "group"], rows, right=["group"])
-    messages = found["messages"]
-    print_lines(
-        "",
-        f"{found['nodes']} nodes: {messages['collective']} collectives ({messages['collective_bytes']} bytes), "
-        f"{messages['p2p']} messages point-to-point ({messages['p2p_bytes']} bytes)",
-    )
+    print_lines("", sum_line(found["nodes"], found["messages"]))
 
 
 def _region(boxes: list[Any]) -> str:

@@ -7,10 +7,31 @@ from typing import SupportsIndex
 from unisono import _core
 from unisono._core import InputError, Moved
 from unisono.base.inputs import MachineLike
-from unisono.base.reports import DiscoveryReport, PredictedReports, PredictionReport, PricedOperation, TaskTime
+from unisono.base.messages import counted
+from unisono.base.reports import (
+    DiscoveryReport,
+    MessageCounts,
+    PredictedReports,
+    PredictionReport,
+    PricedOperation,
+    TaskTime,
+)
 from unisono.machines.descriptions import with_shape
 
-__all__ = ["Prediction", "as_report", "predictions", "total_lines", "without_machine"]
+__all__ = ["Prediction", "as_report", "predictions", "sum_line", "total_lines", "without_machine"]
+
+
+#: Times that differ by less are called equal.
+_LESS = 0.999
+
+
+def sum_line(nodes: int, messages: MessageCounts) -> str:
+    """The operations and messages of all ranks together."""
+    if not messages["collective"] and not messages["p2p"]:
+        return f"{counted(nodes, 'node')}: no communication (0 collectives, 0 messages)"
+    collectives = f"{counted(messages['collective'], 'collective')} ({counted(messages['collective_bytes'], 'byte')})"
+    alone = f"{counted(messages['p2p'], 'message')} between pairs ({counted(messages['p2p_bytes'], 'byte')})"
+    return f"{counted(nodes, 'node')}: {collectives}, {alone}"
 
 
 @dataclass(frozen=True)
@@ -24,12 +45,15 @@ class Prediction:
     simulated_seconds: float | None
     tasks: list[TaskTime]
     operations: list[PricedOperation]
+    #: What the time leaves out.
+    note: str | None = None
 
     @classmethod
     def of(cls, machine: str, report: PredictionReport) -> "Prediction":
         """From what :meth:`report` says."""
         simulated = report.get("simulated_seconds")
-        return cls(machine, report["model"], report["seconds"], simulated, report["tasks"], report["operations"])
+        note = report.get("note")
+        return cls(machine, report["model"], report["seconds"], simulated, report["tasks"], report["operations"], note)
 
     def report(self) -> PredictionReport:
         """The same as a dictionary."""
@@ -41,6 +65,8 @@ class Prediction:
         }
         if self.simulated_seconds is not None:
             report["simulated_seconds"] = self.simulated_seconds
+        if self.note is not None:
+            report["note"] = self.note
         return report
 
     def table(self) -> tuple[list[str], list[list[str]]]:
@@ -55,7 +81,7 @@ class Prediction:
                 row["buffer"],
                 row["pattern"],
                 str(row["ranks"]),
-                _span(row["gives"] if max(row["gives"]) >= max(row["gets"]) else row["gets"]),
+                _span(_moved(row)),
                 row["algorithm"] + ("" if row["counts"] != "largest" else " (equal parts of the largest)"),
                 f"{row['seconds'] * 1e6:.3f}",
                 "-" if row["ratio"] is None else f"{row['ratio']:.3f}",
@@ -120,7 +146,21 @@ def total_lines(predicted: Prediction, alone: Prediction) -> list[str]:
     ]
     if any(row["places"] == "first" for row in predicted.operations):
         lines.append("operations among some of the ranks are priced as if these were the first ranks of the machine")
+    if any(len(set(_moved(row))) > 1 for row in predicted.operations):
+        lines.append("bytes a rank: the least and the most that one rank gives, or gets where that is more")
+    if alone.seconds < predicted.seconds * _LESS:
+        lines.append(
+            "messages between pairs are faster here: they are all sent at once, where the steps of a collective wait "
+            "for each other; --rules off explains the program with messages alone, UNISONO_POINT_TO_POINT=1 runs it so"
+        )
+    if predicted.note is not None:
+        lines.append(predicted.note)
     return lines
+
+
+def _moved(row: PricedOperation) -> list[int]:
+    """The least and the most bytes that one rank gives, or gets where that is more."""
+    return row["gives"] if max(row["gives"]) >= max(row["gets"]) else row["gets"]
 
 
 def _span(bytes: list[int]) -> str:

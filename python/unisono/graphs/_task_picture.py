@@ -22,7 +22,7 @@ def draw(source: Source, title: str, form: Form = "png") -> bytes:
     """The picture as a file of that form, ``png`` or ``svg``: tasks as they were submitted, those of a loop once."""
     graph = task_graph(source).folded()
     shown = min(len(graph.tasks), MOST_TASKS)
-    edges = [edge for edge in graph.edges if edge.before < shown]
+    edges = [edge for edge in graph.edges if max(edge.after, edge.before) < shown]
     moved, stays = (_lanes([edge for edge in edges if bool(edge.by) is there]) for there in (True, False))
     left, right = (_LEFT * _count(stays), _RIGHT * _count(moved))
     figure, axes = sheet(2 * _HALF + left + right + 0.9, shown * ROW)
@@ -44,6 +44,8 @@ def draw(source: Source, title: str, form: Form = "png") -> bytes:
     names = {COLORS["collective"][0]: "by a collective", MESSAGE: "by messages", WAIT: "stays on its rank"}
     used = {_color(edge) for edge in edges}
     lines = [Line2D([], [], color=color, linewidth=1.3, label=name) for color, name in names.items() if color in used]
+    if any(edge.leads_back for edge in edges):
+        lines.append(Line2D([], [], color="0.3", linewidth=1.3, linestyle="dashed", label="to a later round"))
     handles = [Patch(fc=fill, ec=line, label="task"), *lines]
     return file(figure, title, left_out(shown, len(graph.tasks), "tasks"), handles, form)
 
@@ -52,7 +54,14 @@ def _arrow(axes: Axes, edge: Edge, side: float, x: float, width: float) -> None:
     """From the lower part of a box along a lane to the upper part of another."""
     top, bottom = edge.after * ROW + 0.09, edge.before * ROW - 0.09
     path = Path([(side, top), (x, top), (x, bottom), (side, bottom)])
-    style: dict[str, Any] = {"color": _color(edge), "linewidth": width, "mutation_scale": 8, "fill": False}
+    dashes = "dashed" if edge.leads_back else "solid"
+    style: dict[str, Any] = {
+        "linestyle": dashes,
+        "color": _color(edge),
+        "linewidth": width,
+        "mutation_scale": 8,
+        "fill": False,
+    }
     axes.add_patch(FancyArrowPatch(path=path, arrowstyle="-|>", zorder=2, **style))
 
 
@@ -61,19 +70,25 @@ def _color(edge: Edge) -> str:
     return {"": WAIT, P2P: MESSAGE, "halo": MESSAGE}.get(edge.by, COLORS["collective"][0])
 
 
+def _covered(edge: Edge) -> tuple[float, float]:
+    """The rows beside which an edge is drawn; one that leads back begins and ends beyond both tasks."""
+    return (edge.before - 0.2, edge.after + 0.2) if edge.leads_back else (edge.after, edge.before)
+
+
 def _count(lanes: Sequence[tuple[Edge, int]]) -> int:
     return 1 + max((lane for _, lane in lanes), default=-1)
 
 
 def _lanes(edges: Sequence[Edge]) -> list[tuple[Edge, int]]:
     """For each edge a lane in which no other covers the same tasks; short edges get the nearest lanes."""
-    lanes: list[list[tuple[int, int]]] = []
+    lanes: list[list[tuple[float, float]]] = []
     placed = []
-    for edge in sorted(edges, key=lambda edge: (edge.before - edge.after, edge.after, edge.before, edge.buffer)):
-        free = (all(edge.before <= start or end <= edge.after for start, end in lane) for lane in lanes)
+    for edge in sorted(edges, key=lambda edge: (abs(edge.before - edge.after), edge.after, edge.before, edge.buffer)):
+        first, last = _covered(edge)
+        free = (all(last <= start or end <= first for start, end in lane) for lane in lanes)
         number = next((number for number, is_free in enumerate(free) if is_free), len(lanes))
         if number == len(lanes):
             lanes.append([])
-        lanes[number].append((edge.after, edge.before))
+        lanes[number].append((first, last))
         placed.append((edge, number))
     return placed

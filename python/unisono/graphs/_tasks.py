@@ -78,6 +78,11 @@ class Edge:
     #: Edges that one operation serves have one group.
     group: int | None = None
 
+    @property
+    def leads_back(self) -> bool:
+        """Whether it is from a round of a folded loop to a later one."""
+        return self.after >= self.before
+
 
 @dataclass(frozen=True)
 class TaskGraph:
@@ -97,11 +102,11 @@ class TaskGraph:
         at = {task: place for place, task in enumerate(shown)}
         edges = []
         for edge in self.edges:
-            if edge.before in at:
-                after = edge.after
-                for loop in loops:
-                    after = loop.place(after)
-                edges.append(replace(edge, after=at[after], before=at[edge.before]))
+            after, before = edge.after, edge.before
+            for loop in loops:
+                after, before = loop.place(after), loop.place(before)
+            # What a later round reads of the one before it leads back.
+            edges.append(replace(edge, after=at[after], before=at[before], group=None))
         times = {task: loop.count for loop in loops for task in range(loop.first, loop.end)}
         rows = [FoldedTask(self.tasks[task], task, times.get(task, 1)) for task in shown]
         return FoldedGraph(rows, list(dict.fromkeys(edges)), len(self.tasks))
@@ -166,6 +171,8 @@ def task_graph(source: Source) -> TaskGraph:
 def dot(source: Source, title: str) -> str:
     """The tasks from top to bottom, those of a loop once; what no message moves for is grey."""
     graph = task_graph(source).folded()
+    if any(edge.leads_back for edge in graph.edges):
+        title += "\ndashed: to a later round"
     lines = [
         "digraph tasks {",
         f"  label={quoted(title)}; labelloc=t; rankdir=TB;",
@@ -174,6 +181,8 @@ def dot(source: Source, title: str) -> str:
     lines += [f"  t{task.number} [label={quoted(task.text(task.name))}];" for task in graph.tasks]
     for edge in graph.edges:
         style = "penwidth=2" if edge.by else "color=gray60, fontcolor=gray60"
+        if edge.leads_back:
+            style += ", style=dashed, constraint=false"
         after, before = graph.tasks[edge.after].number, graph.tasks[edge.before].number
         lines.append(f"  t{after} -> t{before} [label={quoted(f'{edge.buffer} {edge.by}'.strip())}, {style}];")
     return "\n".join([*lines, "}", ""])

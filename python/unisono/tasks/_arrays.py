@@ -46,6 +46,9 @@ class Array:
     #: Accesses by their mappers: a loop that writes the same gets the same.
     _accesses: dict[Mapper, "Access"] = field(default_factory=dict, repr=False)
 
+    #: An array is no list of accesses.
+    __iter__ = None
+
     def __getitem__(self, mapper: Mapper) -> "Access":
         if not isinstance(mapper, Mapper):
             raise InputError(f"array '{self.name}' is indexed with {mapper!r}; accepted are mappers, such as all_")

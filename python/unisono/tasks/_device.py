@@ -182,13 +182,19 @@ def _prepare(devices: Sequence[Sequence["Part"]], operator: str) -> list[list[An
     for device, part, mirrors in listed:
         if part.reads:
             mirrors.bring(device, part.region)
+    arrays = [[_mirrors(part).each[device].view(part.box) for part in parts] for device, parts in enumerate(devices)]
+    for device, (parts, found) in enumerate(zip(devices, arrays, strict=True)):
+        for at, part in enumerate(parts):
+            if part.kept(parts):
+                with _mirrors(part).each[device].running():
+                    found[at] = found[at].copy()
     for device, part, mirrors in listed:
         if part.writes:
             mirrors.wrote(device, part.region)
         if part.mode == "reduce":
             for piece in part.region:
                 mirrors.each[device].fill(piece, NEUTRAL[operator](part.held.data.dtype))
-    return [[_mirrors(part).each[device].view(part.box) for part in parts] for device, parts in enumerate(devices)]
+    return arrays
 
 
 def _mirrors(part: "Part") -> Mirrors:

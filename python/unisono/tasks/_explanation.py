@@ -6,7 +6,7 @@ from typing import Any
 
 from unisono.base.reports import DeviceReport, DiscoveryReport, Forward, MessageCounts, PricedOperation
 from unisono.discovery.devices import device_lines, device_table
-from unisono.discovery.prediction import Prediction, as_report, total_lines
+from unisono.discovery.prediction import Prediction, as_report, sum_line, total_lines
 
 
 class Explanation:
@@ -63,7 +63,8 @@ class Explanation:
     def _communication(self) -> list[str]:
         if self.prediction is not None and self.by_messages is not None:
             titles, rows = self.prediction.table()
-            return [*_aligned([titles, *rows]), *total_lines(self.prediction, self.by_messages), self._sum()]
+            table = _aligned([titles, *rows]) if rows else []
+            return [*table, *total_lines(self.prediction, self.by_messages), self._sum()]
         kinds = Counter(
             f"{f['after_task']} -> {f['before_task']}: {f['buffer']} {f['collective'] or 'point-to-point'}"
             for f in self.forwards
@@ -73,10 +74,7 @@ class Explanation:
         return [*lines, self._sum()]
 
     def _sum(self) -> str:
-        m = self.messages
-        collectives = f"{m['collective']} collectives ({m['collective_bytes']} bytes)"
-        messages = f"{m['p2p']} messages ({m['p2p_bytes']} bytes)"
-        return f"{self.nodes} nodes: {collectives}, {messages}"
+        return sum_line(self.nodes, self.messages)
 
     __repr__ = __str__
 

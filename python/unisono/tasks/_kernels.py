@@ -5,6 +5,7 @@ type with its own layout in memory, conversions and array functions, on internal
 ``offsets=True`` a kernel gets the offsets as one more argument, a tuple of tuples, which any kind of kernel takes.
 """
 
+import inspect
 import itertools
 import sys
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ from unisono.tasks import _device
 from unisono.tasks._arrays import View
 from unisono.tasks._held import Held
 from unisono.tasks._operators import NAMES, NEUTRAL
-from unisono.tasks._regions import Box, Boxes, place
+from unisono.tasks._regions import Box, Boxes, common, place
 
 Kernel = Callable[..., Any]
 
@@ -29,6 +30,16 @@ class Part(NamedTuple):
     #: The box of its view, and the region of it that it touches: mappers may leave gaps, which a kernel may not read.
     box: Box
     region: Boxes
+
+    def kept(self, parts: "Sequence[Part]") -> bool:
+        """Whether the task also changes elements of the view through another access of its ``parts``.
+
+        The kernel then gets a copy of the old contents. Otherwise the elements of this rank would be new in the view
+        while those of other ranks are old, and the result would depend on the number of ranks.
+        """
+        if self.writes:
+            return False
+        return any(p.writes and p.held is self.held and common((self.box,), p.region) for p in parts)
 
     @property
     def reads(self) -> bool:
@@ -50,14 +61,13 @@ def _host(parts: Sequence[Part], operator: str) -> list[Any]:
     for part in mirrored:
         if part.writes:
             part.held.host_wrote(part.region)
-    views = []
+    seen = [part.held.data[place(part.box)] for part in parts]
+    seen = [data.copy() if part.kept(parts) else data for part, data in zip(parts, seen, strict=True)]
     for part in parts:
-        data = part.held.data
         if part.mode == "reduce":
             for piece in part.region:
-                data[place(piece)] = NEUTRAL[operator](data.dtype)
-        views.append(View.of(data[place(part.box)], part.box[0], writable=part.writes))
-    return views
+                part.held.data[place(piece)] = NEUTRAL[operator](part.held.data.dtype)
+    return [View.of(data, part.box[0], writable=part.writes) for part, data in zip(parts, seen, strict=True)]
 
 
 #: Where kernels run: what gives them their views.
@@ -121,15 +131,16 @@ def bound(task: str, kernel: Kernel, parts: Sequence[Part], operator: str, offse
 
     Where the parts lie is found once. Every run gets views of its own, since a kernel may keep or change them.
     """
-    made = [View.of(part.held.data[place(part.box)], part.box[0], writable=part.writes).view for part in parts]
+    made = [_of_each_run(part, parts) for part in parts]
     reduced = [part for part in parts if part.mode == "reduce"]
     fresh = [(p.held.data[place(piece)], NEUTRAL[operator](p.held.data.dtype)) for p in reduced for piece in p.region]
     last = (tuple(part.box[0] for part in parts),) if offsets else ()
 
     def run() -> None:
+        # Copies of old contents come before reductions begin.
+        arguments = [view() for view in made]
         for data, neutral in fresh:
             data[...] = neutral
-        arguments = [view() for view in made]
         try:
             kernel(*arguments, *last)
         except Exception as failure:
@@ -139,8 +150,21 @@ def bound(task: str, kernel: Kernel, parts: Sequence[Part], operator: str, offse
     return run
 
 
+def _of_each_run(part: Part, parts: Sequence[Part]) -> Callable[[], View]:
+    """A function that makes the view of one part of the task's ``parts`` for a run."""
+    data, offset = part.held.data[place(part.box)], part.box[0]
+    if part.kept(parts):
+        return lambda: View.of(data.copy(), offset, writable=False)
+    return View.of(data, offset, writable=part.writes).view
+
+
 def _explain(task: str, kernel: Kernel, parts: Sequence[Part], arguments: Sequence[Any], failure: Exception) -> None:
-    """Says more of a failure: raises an error in its place where Numba could not compile, else adds a note to it."""
+    """Says more of a failure: adds a note to it, or raises an error in its place.
+
+    An error comes where the kernel has another number of parameters, and where Numba could not compile it.
+    """
+    if isinstance(failure, TypeError):
+        _check_count(task, kernel, arguments, len(parts))
     errors = sys.modules.get("numba.core.errors")
     if errors is None or not isinstance(failure, errors.NumbaError):
         read_only = ", ".join(dict.fromkeys(part.name for part in parts if not part.writes)) or "none"
@@ -156,6 +180,27 @@ def _explain(task: str, kernel: Kernel, parts: Sequence[Part], arguments: Sequen
         ) from failure
     hint = "; offsets come as a last argument of tasks with offsets=True" if "attribute 'offset'" in said else ""
     raise InputError(f"task '{task}': Numba cannot compile its kernel{hint}: {said}") from failure
+
+
+def _check_count(task: str, kernel: Kernel, arguments: Sequence[Any], views: int) -> None:
+    """Refuses a kernel that does not take as many arguments as it gets.
+
+    Raises:
+        InputError: it takes more or fewer; a kernel that does not state its parameters is accepted.
+
+    """
+    try:
+        signature = inspect.signature(getattr(kernel, "py_func", kernel))
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError as wrong:
+        gets = f"{views} {'view' if views == 1 else 'views'}{' and the offsets' if len(arguments) > views else ''}"
+        raise InputError(
+            f"task '{task}': its kernel gets {gets}, one view for each access, and its parameters are {signature} "
+            f"({wrong}); give as many accesses as the kernel has parameters for views"
+        ) from wrong
 
 
 def _written(kernel: Kernel, parts: Sequence[Part], arguments: Sequence[Any]) -> list[str]:

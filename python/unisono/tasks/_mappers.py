@@ -56,16 +56,16 @@ def project(dim: int) -> Mapper:
 
 
 def even_split(granularity: int = 1) -> Mapper:
-    """The array's rows in as many even parts as the range has points."""
+    """The array's rows in as many equal parts as the range has points; parts begin at multiples of ``granularity``."""
     return Mapper("even_split", granularity=granularity)
 
 
 def mapper(function: Callable[..., Any]) -> Mapper:
     """A function as mapper: from ``(min, max, shape)`` of a part and the array to a list of boxes ``(min, max)``.
 
-    ``min`` and ``max`` have as many numbers as the range has dimensions, ``shape`` as the array has. The function must
-    be pure and monotone. A view spans all boxes; what lies between them is not the kernel's to see. Keep what this
-    returns: a function is equal to itself through one mapper only.
+    ``min`` is the first index of the part, ``max`` one beyond the last. They have as many numbers as the range has
+    dimensions, ``shape`` as the array has. The function must be pure and monotone. A view spans all boxes; a kernel may
+    not use what lies between them. Keep what this returns: a function is equal to itself through one mapper only.
     """
     if not callable(function):
         raise InputError(f"{function!r} is no function; accepted is one of (min, max, shape)")

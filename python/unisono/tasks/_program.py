@@ -19,17 +19,17 @@ from unisono.graphs import Source, write_graph
 from unisono.tasks import _kernels, recording
 from unisono.tasks._agreed import Agreed
 from unisono.tasks._arrays import Access, Array, sizes_of
+from unisono.tasks._check import check
 from unisono.tasks._device import cupy
 from unisono.tasks._exchange import Exchanges
 from unisono.tasks._explanation import Explanation
 from unisono.tasks._held import Command, Held
-from unisono.tasks._kernel_source import check_writes
 from unisono.tasks._mappers import all_
-from unisono.tasks._operators import NAMES, by_mpi
+from unisono.tasks._operators import by_mpi
 from unisono.tasks._regions import Box, Boxes
 from unisono.tasks._scaling import NODES, Scaling, scaling, timed
 from unisono.tasks._schedule import carry_out
-from unisono.tasks._submitted import Fetch, Task, check_operations, check_range
+from unisono.tasks._submitted import Accesses, Fetch, Options, Task, task_of
 from unisono.tasks._trace import recorder
 from unisono.tasks._transport import transport
 from unisono.tasks._workload import listed, workload
@@ -162,13 +162,27 @@ class Program:
 
         ``operations`` is the number of arithmetic operations for a point of the range, which :meth:`workload` reads.
         """
+        options = (op, name, offset, granularity, split, on, offsets, operations, False)
+        self._take(kernel, range, (reads, writes, updates, reduces), options)
+
+    def _take(
+        self,
+        kernel: Callable[..., Any],
+        sizes: int | Sequence[int],
+        given: tuple[Sequence[Access], ...],
+        options: tuple[Any, ...],
+    ) -> None:
+        """Submits a task, or once more the one that was submitted with the same; the options are those of `Options`."""
+        try:
+            accesses = tuple(map(tuple, given))
+        except TypeError as wrong:
+            name = Options(*options).name or getattr(kernel, "__name__", "task")
+            raise InputError(f"task '{name}': what it accesses is a list; write [array[mapper]]") from wrong
         form: Task | None = None
         key: Hashable = None
         try:
-            reads, writes, updates, reduces = tuple(reads), tuple(writes), tuple(updates), tuple(reduces)
             at = kernel if type(kernel) in _FUNCTIONS else id(kernel)
-            options = (op, name, offset, granularity, split, on, offsets, operations)
-            key = (at, range, reads, writes, updates, reduces, options)
+            key = (at, sizes, accesses, options)
             form = self._forms.get(key)
         except TypeError:
             # Lists have no hash, and wrong arguments are named below.
@@ -176,26 +190,7 @@ class Program:
         if form is not None:
             self._add(form, self._discovery.again(form.first))
             return
-        name = name or getattr(kernel, "__name__", "task")
-        if op not in NAMES:
-            raise InputError(f"task '{name}': op is '{op}'; accepted are {', '.join(NAMES)}")
-        if on not in _kernels.PLACES:
-            raise InputError(f"task '{name}': on is {on!r}; accepted are {', '.join(_kernels.PLACES)}")
-        accesses = []
-        for mode, given in (("read", reads), ("write", writes), ("read_write", updates), ("reduce", reduces)):
-            if isinstance(given, Access):
-                raise InputError(f"task '{name}': what it accesses is a list; write [array[mapper]]")
-            for access in given:
-                if not isinstance(access, Access) or access.array.program is not self:
-                    raise InputError(f"task '{name}' accesses {access!r}; accepted are array[mapper] of this program")
-                accesses.append((access.array.number, mode, access.mapper))
-        sizes = sizes_of(f"task '{name}': range", range)
-        check_range(name, sizes, offset, (*reads, *writes, *updates, *reduces))
-        reduced = tuple(access.array.number for access in reduces)
-        check_operations(name, operations)
-        check_writes(name, kernel, [access.array.name for access in (*reads, *writes, *updates, *reduces)], len(reads))
-        form_of_range = (offset, granularity, split)
-        made = Task(name, kernel, sizes, tuple(accesses), op, form_of_range, on, offsets, reduced, operations)
+        made = task_of(self, kernel, sizes, Accesses(*accesses), Options(*options))
         # Wrong tasks are refused here, where the program's line is still known.
         made.first = made.submit(self._discovery)
         if key is not None:
@@ -228,8 +223,12 @@ class Program:
 
         It gets NumPy views as a kernel does, of whole arrays where an array stands without a mapper.
         """
-        given = ([a[all_] if isinstance(a, Array) else a for a in listed] for listed in (reads, writes, updates))
-        self.task(function, 1, *given, name=name, on="host")
+        try:
+            given = [[a[all_] if isinstance(a, Array) else a for a in listed] for listed in (reads, writes, updates)]
+        except TypeError as wrong:
+            raise InputError(f"host task '{name}': what it accesses is a list of arrays or array[mapper]") from wrong
+        options = Options("sum", name, None, None, "1d", "host", offsets=False, operations=None, once=True)
+        self._take(function, 1, (*given, ()), tuple(options))
 
     def run(self) -> None:
         """Executes what was submitted since last time. All ranks call it at the same places."""
@@ -257,10 +256,12 @@ class Program:
         step = Fetch(array.name, array.number, array.shape)
         step.submit(self._discovery)
         self._steps.append(step)
-        recording.fetched(array.name)
-        if not recording.recording():
-            self._carry_out(f"fetch of '{array.name}'")
         held = self._held[array.number]
+        if recording.recording():
+            changed = ((number, mode) for task in reversed(self.tasks) for number, mode, _ in task.accesses)
+            unknown = any(number == array.number and mode != "read" for number, mode in changed)
+            return recording.fetched(array, None if unknown else held.data)
+        self._carry_out(f"fetch of '{array.name}'")
         held.to_host((((0,) * len(array.shape), array.shape),))
         return held.data.copy()
 
@@ -336,9 +337,24 @@ class Program:
 
         Kernels take on each node its part of what they take alone: the CPU seconds of all tasks of a name in
         ``kernels``, which are measured here where they are not given, on copies of the arrays. Communication takes what
-        :meth:`explain` predicts; nothing overlaps.
+        :meth:`explain` predicts; nothing overlaps. A :meth:`host_task` is not executed; it takes no time, or what
+        ``kernels`` gives for it on every number of nodes.
         """
         return scaling(self, nodes, machine, kernels, model, simulate)
+
+    def check(self, ranks: int) -> None:
+        """Runs each kernel whole and in the parts of ``ranks`` ranks, in this process, and compares the results.
+
+        It works on copies of the arrays as they are now, and finds kernels that take the edge of a view for the edge of
+        the array. A :meth:`host_task` is not executed. Does nothing while a file is only recorded.
+
+        Raises:
+            InputError: the results of a task depend on the number of ranks beyond rounding, or its kernel fails.
+            UnsupportedError: kernels run on devices, or the program runs on several ranks.
+
+        """
+        if not recording.recording():
+            check(self, ranks)
 
     def _reduced_by_messages(self) -> dict[int, int]:
         """The arrays that only messages reduce, with the bytes that go with each element, its operator's number."""
@@ -355,12 +371,13 @@ class Program:
             self._plain = self._plain and other._plain
 
     def _timed(self) -> dict[str, float]:
-        """Runs what is to be done, alone, and returns the CPU seconds of the tasks of each name."""
+        """Runs what is to be done but for host tasks, alone; returns the CPU seconds of the tasks of each name."""
         self._discovery.flush()
-        seconds = dict.fromkeys((task.name for task in self._numbered.values()), 0.0)
+        seconds = dict.fromkeys((task.name for task in self._numbered.values() if not task.once), 0.0)
         for command in self._discovery.commands():
             number = command[2]
-            timed(seconds, self._numbered[number].name, lambda number=number: self._execute(number))
+            if not self._numbered[number].once:
+                timed(seconds, self._numbered[number].name, lambda number=number: self._execute(number))
         return seconds
 
     def _discovered(self, nodes: int, rules: str) -> Discovery:

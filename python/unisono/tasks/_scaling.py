@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from unisono._core import Discovery, InputError, UnsupportedError
 from unisono.base.files import check_writable, write
 from unisono.base.inputs import MachineLike
+from unisono.tasks._submitted import Task
 
 if TYPE_CHECKING:
     from unisono.tasks._program import Program
@@ -29,9 +30,11 @@ class Scaling:
 
     machine: str
     rows: list[dict[str, Any]]
+    #: What the times of communication leave out.
+    note: str | None = None
 
     def __str__(self) -> str:
-        """A line for each number of nodes."""
+        """A line for each number of nodes, and the note."""
         simulated = any("simulated_seconds" in row for row in self.rows)
         titles = ["nodes", "compute", "communication", "simulated", "speed-up", "efficiency", "by messages", "speed-up"]
         lines = [titles]
@@ -51,9 +54,8 @@ class Scaling:
         if not simulated:
             lines = [[cell for at, cell in enumerate(line) if at != 3] for line in lines]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        return "\n".join(
-            "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines
-        )
+        table = ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]
+        return "\n".join([*table, *([] if self.note is None else ["", self.note])])
 
     __repr__ = __str__
 
@@ -86,13 +88,13 @@ def scaling(
     alone = measured(program) if kernels is None else checked(program, kernels)
     base = sum(alone.values())
     rows: list[dict[str, Any]] = []
-    name = ""
+    name, note = "", None
     for count in nodes:
         explained = program.explain(count, machine=machine, model=model, simulate=simulate)
         predicted, by_messages = explained.prediction, explained.by_messages
         assert predicted is not None
         assert by_messages is not None
-        name = predicted.machine
+        name, note = predicted.machine, note or predicted.note
         compute = sum(seconds * share for seconds, share in shares(program, count, alone))
         seconds, otherwise = compute + predicted.seconds, compute + by_messages.seconds
         row: dict[str, Any] = {
@@ -109,7 +111,7 @@ def scaling(
             row["simulated_seconds"] = predicted.simulated_seconds
             row["by_messages_simulated_seconds"] = by_messages.simulated_seconds
         rows.append(row)
-    return Scaling(name, rows)
+    return Scaling(name, rows, note)
 
 
 def measured(program: "Program") -> dict[str, float]:
@@ -133,14 +135,15 @@ def checked(program: "Program", kernels: Mapping[str, float]) -> dict[str, float
         InputError: a task is missing or unknown, or a time is none.
 
     """
-    names = dict.fromkeys(task.name for task in program.tasks)
-    if set(kernels) != set(names):
+    names = dict.fromkeys(task.name for task in program.tasks if not task.once)
+    known = dict.fromkeys(task.name for task in program.tasks)
+    if not set(names) <= set(kernels) <= set(known):
         given = ", ".join(map(str, kernels)) or "nothing"
-        raise InputError(f"kernels gives the seconds of {given}; the tasks are {', '.join(names)}")
+        raise InputError(f"kernels gives the seconds of {given}; the tasks are {', '.join(known)}")
     for name, seconds in kernels.items():
         if not 0 <= seconds < math.inf:
             raise InputError(f"the kernels of '{name}' take {seconds} seconds; accepted are numbers from 0 on")
-    return {name: float(kernels[name]) for name in names}
+    return {name: float(kernels[name]) for name in known if name in kernels}
 
 
 def shares(program: "Program", nodes: int, alone: Mapping[str, float]) -> list[tuple[float, float]]:
@@ -149,14 +152,17 @@ def shares(program: "Program", nodes: int, alone: Mapping[str, float]) -> list[t
     whole: dict[str, float] = {}
     # Parts differ by one granule; the first are the larger ones, and the last may have what is left over.
     parts = [_parts(program, nodes, rank) for rank in {0, nodes - 1}]
-    for at, task in enumerate(program.tasks):
+    # A fetch has a number among those of the tasks.
+    for at, task in enumerate(program._steps):
+        if not isinstance(task, Task) or task.name not in alone:
+            continue
         whole[task.name] = whole.get(task.name, 0.0) + math.prod(task.sizes)
         done[task.name] = done.get(task.name, 0.0) + max(part.get(at, 0) for part in parts)
     return [(seconds, done[name] / whole[name] if whole[name] else 0.0) for name, seconds in alone.items()]
 
 
 def _parts(program: "Program", nodes: int, rank: int) -> dict[int, int]:
-    """For each task how many points of its range a rank executes."""
+    """For each submission, by its number, how many points of its range a rank executes."""
     discovery = Discovery(nodes, rank, "off", rows=True, report=False)
     program._submit(discovery)
     discovery.flush()

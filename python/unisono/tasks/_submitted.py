@@ -6,10 +6,36 @@ from typing import Any, NamedTuple
 
 from unisono._core import Discovery, InputError, Mapper, TaskList
 from unisono.base.inputs import finite
+from unisono.tasks import _kernels
 from unisono.tasks._arrays import Access, sizes_of
+from unisono.tasks._kernel_source import check_writes
 from unisono.tasks._mappers import one_to_one
+from unisono.tasks._operators import NAMES
 
 _MOST_OPERATIONS = 1e30
+
+
+class Accesses(NamedTuple):
+    """The accesses of a task, by their modes."""
+
+    reads: tuple[Access, ...]
+    writes: tuple[Access, ...]
+    updates: tuple[Access, ...]
+    reduces: tuple[Access, ...]
+
+
+class Options(NamedTuple):
+    """The options of a task as `Program.task` takes them; ``once`` is that of a `Program.host_task`."""
+
+    op: str
+    name: str
+    offset: int | Sequence[int] | None
+    granularity: int | Sequence[int] | None
+    split: str
+    on: str
+    offsets: bool
+    operations: float | None
+    once: bool
 
 
 @dataclass(eq=False, slots=True)
@@ -30,6 +56,8 @@ class Task:
     reduced: tuple[int, ...]
     #: Arithmetic operations for a point of the range, where they are known.
     operations: float | None = None
+    #: Whether rank 0 alone executes it, as a `Program.host_task`.
+    once: bool = False
     #: Its number where it was submitted first.
     first: int = -1
     #: Runs the kernel on views of the host's memory.
@@ -59,6 +87,51 @@ class Fetch(NamedTuple):
     def list_in(self, tasks: TaskList, host: Collection[str]) -> int:  # noqa: ARG002
         """Adds the fetch to a list."""
         return self.submit(tasks)
+
+
+def task_of(
+    program: object, kernel: Callable[..., Any], sizes: int | Sequence[int], given: Accesses, options: Options
+) -> Task:
+    """Checks a task of a program and returns it, not submitted yet.
+
+    Raises:
+        InputError: an option or an access that is not accepted, or a kernel that does not fit its accesses.
+
+    """
+    name = options.name or getattr(kernel, "__name__", "task")
+    if options.op not in NAMES:
+        raise InputError(f"task '{name}': op is '{options.op}'; accepted are {', '.join(NAMES)}")
+    if options.on not in _kernels.PLACES:
+        raise InputError(f"task '{name}': on is {options.on!r}; accepted are {', '.join(_kernels.PLACES)}")
+    accesses = []
+    for mode, listed in zip(("read", "write", "read_write", "reduce"), given, strict=True):
+        for access in listed:
+            if not isinstance(access, Access):
+                raise InputError(f"task '{name}' accesses {access!r}; accepted are array[mapper] of this program")
+            if access.array.program is not program:
+                raise InputError(
+                    f"task '{name}' accesses array '{access.array.name}' of another program; accepted are arrays of "
+                    "this program, which submits the task"
+                )
+            accesses.append((access.array.number, mode, access.mapper))
+    listed = (*given.reads, *given.writes, *given.updates, *given.reduces)
+    checked = sizes_of(f"task '{name}': range", sizes)
+    check_range(name, checked, options.offset, listed)
+    check_operations(name, options.operations)
+    check_writes(name, kernel, [access.array.name for access in listed], len(given.reads))
+    return Task(
+        name,
+        kernel,
+        checked,
+        tuple(accesses),
+        options.op,
+        (options.offset, options.granularity, options.split),
+        options.on,
+        options.offsets,
+        tuple(access.array.number for access in given.reduces),
+        options.operations,
+        options.once,
+    )
 
 
 def check_operations(name: str, operations: float | None) -> None:

@@ -1,13 +1,23 @@
-"""Programs that are only written down, not run."""
+"""Programs that are only written down, not run.
+
+Kernels do not run, so their results are unknown. A file that fetches results gets zeros in a first recording. A loop
+that waits for small numbers ends too early with zeros: ``if fetch(residual) < LIMIT: break`` ends it in its first
+round. So the file is recorded again, with numbers that fall to almost 0 in a given number of rounds. The longer
+recording is used.
+"""
 
 import contextlib
+import os
 import runpy
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
 
 from unisono._core import Error, InputError
 from unisono.base.files import check_regular
@@ -15,6 +25,7 @@ from unisono.base.files import check_regular
 __all__ = ["ROUNDS", "Recorded", "fetched", "made", "record", "recording"]
 
 if TYPE_CHECKING:
+    from unisono.tasks._arrays import Array
     from unisono.tasks._program import Program
 
 #: How often one line of a file may fetch contents before the recording ends.
@@ -30,12 +41,23 @@ class Recorded:
     notes: list[str] = field(default_factory=list)
     #: How often each line, by file and number, fetched an array of that name.
     _fetches: Counter[tuple[str, int, str]] = field(default_factory=Counter)
+    #: The lines that fetched what kernels would have written.
+    _unknown: set[tuple[str, int, str]] = field(default_factory=set)
     rounds: int = ROUNDS
+    #: Whether unknown contents fall from round to round; they are zeros otherwise.
+    falling: bool = False
+    #: The line at which the recording ended because it fetched too often.
+    _ended: tuple[str, int, str] | None = None
 
     @property
     def program(self) -> "Program":
         """The one program of the file."""
         return self.programs[0]
+
+    @property
+    def submitted(self) -> int:
+        """The tasks and fetches of all programs."""
+        return sum(len(program._steps) for program in self.programs)
 
 
 class _EnoughError(BaseException):
@@ -57,21 +79,47 @@ def made(program: "Program") -> None:
         _now.programs.append(program)
 
 
-def fetched(name: str) -> None:
-    """Counts a fetch of an array, which gives zeros in a recording, and ends the recording where a loop goes on."""
-    if _now is None:
-        return
+def fetched(array: "Array", initial: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
+    """Contents for a fetch of an array in a recording, which ends where one line fetches too often.
+
+    ``initial`` are the contents of an array that no task has written; None stands for unknown ones.
+    """
+    assert _now is not None
     frame = sys._getframe(2)
-    place = (frame.f_code.co_filename, frame.f_lineno, name)
+    place = (frame.f_code.co_filename, frame.f_lineno, array.name)
     _now._fetches[place] += 1
-    if _now._fetches[place] >= _now.rounds:
+    if initial is None:
+        _now._unknown.add(place)
+    left = _now.rounds - _now._fetches[place]
+    if left < 0 or (left == 0 and not _now.falling):
+        _now._ended = place
         raise _EnoughError
+    if initial is not None:
+        return initial.copy()
+    return _falling(array, left) if _now.falling else np.zeros(array.shape, array.dtype)
+
+
+def _falling(array: "Array", left: int) -> npt.NDArray[Any]:
+    """Contents that mean that a loop has not converged, and in the last of its rounds that it has.
+
+    Floating-point numbers are the rounds that are left, and almost 0 in the last; integers are 1, flags are true, and
+    other elements are zeros.
+    """
+    value: float = 0
+    if array.dtype.kind in "fc":
+        value = float(left) if left else float(np.finfo(array.dtype).tiny)
+    elif array.dtype.kind in "iub":
+        value = int(left > 0)
+    filled = np.zeros(array.shape, array.dtype)
+    if value:
+        filled[...] = value
+    return filled
 
 
 @contextlib.contextmanager
-def _record(rounds: int) -> Iterator[Recorded]:
+def _record(rounds: int, *, falling: bool) -> Iterator[Recorded]:
     global _now
-    before, _now = _now, Recorded(rounds=rounds)
+    before, _now = _now, Recorded(rounds=rounds, falling=falling)
     try:
         yield _now
     finally:
@@ -93,8 +141,10 @@ def _as_script(path: str, arguments: Sequence[str]) -> Iterator[None]:
 def record(path: str, arguments: Sequence[str] = (), rounds: int = ROUNDS) -> Recorded:
     """Executes a file with these arguments, without its kernels, and returns what it submits.
 
-    Contents are not computed, so ``fetch`` gives zeros. Where one line has fetched an array ``rounds`` times, a loop is
-    taken to wait for its contents: the recording ends there, with a note. Output goes to standard error.
+    What kernels would have written is made up where it is fetched: zeros, or numbers that fall to almost 0 in
+    ``rounds`` fetches of one line, whichever lets the file submit more. Where one line fetches an array ``rounds``
+    times with zeros, a loop is taken to wait for its contents: the recording ends there, with a note. Output goes to
+    standard error.
 
     Raises:
         Error: the file fails.
@@ -102,30 +152,69 @@ def record(path: str, arguments: Sequence[str] = (), rounds: int = ROUNDS) -> Re
 
     """
     check_regular(path)
-    with _record(rounds) as found, contextlib.redirect_stdout(sys.stderr), _as_script(path, arguments):
+    found, failure = _attempt(path, arguments, rounds, falling=False)
+    if found._unknown:
+        with Path(os.devnull).open("w", encoding="utf-8") as nowhere, contextlib.redirect_stderr(nowhere):
+            other, failed = _attempt(path, arguments, rounds, falling=True)
+        longer = failure is not None or other.submitted > found.submitted
+        # Where neither ends by itself, zeros are simpler.
+        if failed is None and longer and (found._ended is None or other._ended is None):
+            found, failure = other, None
+    if failure is not None:
+        raise failure
+    found.notes.extend(_notes(found))
+    found.programs = [program for program in found.programs if program.tasks]
+    if len(found.programs) != 1:
+        makes = f"{len(found.programs)} programs" if found.programs else "no program"
+        raise InputError(f"'{path}' makes {makes} with tasks; accepted is one")
+    return found
+
+
+def _attempt(path: str, arguments: Sequence[str], rounds: int, *, falling: bool) -> tuple[Recorded, Error | None]:
+    """One recording of a file, and the error with which it failed."""
+    with (
+        _record(rounds, falling=falling) as found,
+        contextlib.redirect_stdout(sys.stderr),
+        _as_script(path, arguments),
+    ):
         try:
             runpy.run_path(path, run_name="__main__")
         except _EnoughError:
-            file, line, name = next(place for place, count in found._fetches.items() if count >= rounds)
-            found.notes.append(
-                f"line {line} of {Path(file).name} fetched '{name}' {rounds} times, and the recording ended there: "
-                "contents are zeros here, so a loop that waits for them would not end (--rounds records more)"
-            )
+            pass
         except SystemExit as ended:
             if ended.code not in (None, 0):
-                raise Error(f"'{path}' ended with {ended.code}") from ended
-        except Error:
-            raise
-        except Exception as failure:
-            zeros = ", after a fetch, which gives zeros where a program is only recorded" if found._fetches else ""
-            raise Error(f"'{path}' failed{zeros}: {type(failure).__name__}: {failure}") from failure
-    if found._fetches and not found.notes:
-        places = len(found._fetches)
-        found.notes.append(
-            f"contents were fetched at {places} {'place' if places == 1 else 'places'} and are zeros here; where the "
-            "program decides by them, it may take other turns when it runs"
-        )
-    found.programs = [program for program in found.programs if program.tasks]
-    if len(found.programs) != 1:
-        raise InputError(f"'{path}' makes {len(found.programs)} programs with tasks; accepted is one")
-    return found
+                failure = Error(f"'{path}' ended with {ended.code}")
+                failure.__cause__ = ended
+                return found, failure
+        except Error as refused:
+            return found, refused
+        except Exception as wrong:
+            unknown = ", after a fetch, which gives zeros where a program is only recorded" if found._unknown else ""
+            failure = Error(f"'{path}' failed{unknown}: {type(wrong).__name__}: {wrong}")
+            failure.__cause__ = wrong
+            return found, failure
+    return found, None
+
+
+def _notes(found: Recorded) -> list[str]:
+    """What a recording may not show."""
+    if found._ended is not None:
+        file, line, name = found._ended
+        times = found._fetches[found._ended]
+        return [
+            f"line {line} of {Path(file).name} fetched '{name}' {times} times, and the recording ended there: "
+            f"contents are {'made up' if found.falling else 'zeros'} here, so a loop that waits for them would not end "
+            "(--rounds records more)"
+        ]
+    if not found._unknown:
+        return []
+    count = len(found._unknown)
+    places = f"contents were fetched at {count} {'place' if count == 1 else 'places'} and are"
+    way_out = "program.explain after a run shows what it did"
+    if found.falling:
+        rounds = "1 round" if found.rounds == 1 else f"{found.rounds} rounds"
+        return [
+            f"{places} made up here: they fall to almost 0 in {rounds}, so that loops that wait for small numbers are "
+            f"recorded as often (--rounds records more); when the program runs, it may take other turns ({way_out})"
+        ]
+    return [f"{places} zeros here; where the program decides by them, it may take other turns when it runs ({way_out})"]

@@ -22,7 +22,7 @@ use crate::{
     Asked, Part, Plan, PlanError, Prediction, Run, RunError, RunOptions, Target, TimeSource, Timed,
     candidates::build,
     run,
-    target::{Details, is_first},
+    target::{Details, FEW_BYTES, is_first},
 };
 
 struct OnRanks {
@@ -196,6 +196,10 @@ impl Target for OnRanks {
         build(candidate.algorithm, &self.case(collective), &candidate.params)
     }
 
+    fn free_bytes(&self) -> bool {
+        self.prices.outermost().ticks_per_byte() == (0.0, 0.0)
+    }
+
     fn among(&self, ranks: &[u32]) -> (Part, bool) {
         let first = Part::Shape(Shape::line(narrow(ranks.len())));
         (first, self.machine.levels.is_empty() || is_first(ranks))
@@ -204,13 +208,11 @@ impl Target for OnRanks {
     fn details(&self, plan: &Plan) -> Result<Details, PlanError> {
         let c = &plan.problem.collective;
         let bytes = u64::from(c.elements) * c.dtype.bytes();
-        let (send, receive) = self.prices.outermost().ticks_per_byte();
         // A candidate that was timed by its rounds is too large to be built for its terms.
         let built = (plan.best().source == TimeSource::Simulated).then(|| plan.schedule().ok()).flatten();
         Ok(Details {
             terms: built.and_then(|schedule| schedule_terms(schedule).ok()),
-            // A few words cost a message, whatever a byte costs.
-            note: (send == 0.0 && receive == 0.0 && bytes > 1024).then(|| FREE_BYTES.to_owned()),
+            note: (self.free_bytes() && bytes > FEW_BYTES).then(|| FREE_BYTES.to_owned()),
             ..Details::default()
         })
     }

@@ -5,7 +5,10 @@ use unisono_base::BufferId;
 use unisono_discover::{Buffer, ListedTask, Program, Rules, Submitted, TaskList as List, device_report};
 use unisono_plan::program::MovedData;
 
-use super::{fenced, numbers, refused, submitted};
+use super::{
+    arguments::{fenced, numbers, submitted},
+    nodes_of, refused,
+};
 use crate::{
     convert::index,
     errors::{detached, input, to_python},
@@ -82,9 +85,8 @@ impl TaskList {
         rank: &Bound<'py, PyAny>,
         count: &Bound<'py, PyAny>,
     ) -> PyResult<(Bound<'py, PyAny>, Vec<Moved>)> {
-        let [nodes, rank, count] =
-            [("nodes", nodes), ("rank", rank), ("devices", count)].map(|(what, given)| index(what, given));
-        let (nodes, rank, count, rules) = (nodes?, rank?, count?, rules.parse::<Rules>().map_err(input)?);
+        let (nodes, rank, count) = (nodes_of(nodes)?, index("rank", rank)?, index("devices", count)?);
+        let rules = rules.parse::<Rules>().map_err(input)?;
         let made = detached(py, || {
             let (discovery, devices, report) = device_report(&self.0, nodes, rules, rank, count)?;
             Ok((report, MovedData::on_devices(&discovery, &devices)))
