@@ -24,6 +24,7 @@ mod original;
 mod passed;
 mod persistent;
 mod probe;
+mod reasons;
 mod report;
 mod settings;
 mod vectors;

@@ -11,7 +11,7 @@ import click
 from unisono import InputError
 from unisono.base.files import check_writable, is_file
 from unisono.cli._output import print_lines
-from unisono.mpi.launchers import environment, find_launcher, is_launcher, variables
+from unisono.mpi.launchers import check_program, environment, find_launcher, is_launcher, variables
 
 __all__ = ["run"]
 
@@ -62,7 +62,10 @@ def run(
             f"'{program[0]}' starts ranks itself, and -n {ranks} would start it {ranks} times; name the program after "
             f"--, and give {program[0]}'s options as in --launcher '{program[0]} --hostfile hosts'"
         )
-    starter = find_launcher(program[0], launcher)
+    starter = find_launcher(program[0], launcher, present=not dry_run)
+    if not starter.options:
+        # With options of its own a launcher may look for the program elsewhere.
+        check_program(program[0])
     cores = len(os.sched_getaffinity(0))
     switches = {
         "UNISONO_CHECK": check,
