@@ -93,7 +93,12 @@ def print_table(
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in columns:
         table.add_column(
-            column, justify="right" if column in right else "left", no_wrap=column in (*right, *whole), overflow="fold"
+            column,
+            justify="right" if column in right else "left",
+            no_wrap=column in (*right, *whole),
+            overflow="fold",
+            # A heading breaks between words only.
+            min_width=max(map(len, column.split()), default=0),
         )
     for row in rows:
         table.add_row(*map(printable, row))

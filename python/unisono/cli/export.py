@@ -38,7 +38,7 @@ def export(table: str, target: str, output: str, library: str | None, check: boo
         # A row that the file does not have is no evidence of it.
         rows = read_table(table)
         written = [rows[at] for at in made["written"]]
-        checked = shown(written, target, made["load"], output) if check else "names, ranges and completeness"
+        checked = shown(written, target, made["load"], output, library) if check else "names, ranges and completeness"
     load = loading(made["load"], output)
     if as_json:
         report = {key: made[key] for key in ("rows", "left", "notes")}

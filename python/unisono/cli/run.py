@@ -4,7 +4,6 @@ import os
 import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 import click
 
@@ -12,11 +11,9 @@ from unisono import InputError
 from unisono.base.files import check_writable, is_file
 from unisono.cli._output import print_lines
 from unisono.mpi.launchers import check_program, environment, find_launcher, is_launcher, variables
+from unisono.planning.plan_files import is_plan_file
 
 __all__ = ["run"]
-
-#: The first bytes of every plan file.
-_BEGINNING = b"UNISPLAN"
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -53,7 +50,7 @@ def run(
         raise InputError(f"-n is {ranks}; accepted is a whole number from 1 on")
     if plan is not None and not is_file(plan):
         raise InputError(f"there is no plan '{plan}'; 'unisono plan ... -o FILE.plan' writes one")
-    if plan is not None and not _is_plan(plan):
+    if plan is not None and not is_plan_file(plan):
         raise InputError(f"'{plan}' is not a plan file; 'unisono plan ... -o FILE.plan' and 'unisono tune' write them")
     if report is not None and report != "stderr":
         check_writable(report)
@@ -85,9 +82,3 @@ def run(
     done = subprocess.run(command, env=environment(starter), check=False)
     # A signal's number counts from 128, as a shell has it.
     return done.returncode if done.returncode >= 0 else 128 - done.returncode
-
-
-def _is_plan(name: str) -> bool:
-    """Whether a file begins as plan files do; the library that reads it in the ranks checks the rest."""
-    with Path(name).open("rb") as file:
-        return file.read(len(_BEGINNING)) == _BEGINNING

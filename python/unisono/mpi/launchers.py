@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,7 @@ __all__ = [
     "environment",
     "family",
     "find_launcher",
+    "installed",
     "is_launcher",
     "linked_library",
     "variables",
@@ -182,6 +184,18 @@ def _asked(line: str, present: bool) -> Launcher:
         return Launcher(Path(found), "other", tuple(options))
 
 
+def installed() -> list[Launcher]:
+    """The launchers of known MPIs beside this Python and on ``PATH``, each once."""
+    on_path = [Path(folder) for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if folder]
+    names = dict.fromkeys(name for of in _NAMES.values() for name in of)
+    found: dict[Path, Launcher] = {}
+    for path in (folder / name for folder in [Path(sys.executable).parent, *on_path] for name in names):
+        if os.access(path, os.X_OK) and path.resolve() not in found:
+            with suppress(InputError, OSError):
+                found[path.resolve()] = Launcher(path, family(path))
+    return list(found.values())
+
+
 def is_launcher(program: str) -> bool:
     """Whether a program starts ranks itself, by its name."""
     return Path(program).name in ("mpiexec", "mpirun", "prterun", "orterun", "mpiexec.hydra", *_SCHEDULERS)
@@ -240,7 +254,9 @@ def variables(plan: str | None, report: str | None, switches: Iterable[str]) -> 
 
     """
     if not LIBRARY.exists():
-        raise InputError(f"the library for MPI programs is missing ('{LIBRARY}'); 'unisono doctor' says what mends it")
+        raise InputError(
+            f"the library for MPI programs is missing ('{LIBRARY}'); 'unisono doctor' names the command that fixes it"
+        )
     preload = os.environ.get("LD_PRELOAD")
     found = {"LD_PRELOAD": f"{LIBRARY}:{preload}" if preload else str(LIBRARY)}
     for name in SETTINGS:
