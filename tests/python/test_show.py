@@ -141,7 +141,7 @@ def test_rows_of_a_plan_name_the_library_and_whole_algorithms(tmp_path: Path) ->
     library, planned = (line for line in text.splitlines() if line.startswith("allreduce"))
     assert "the library" in library
     assert "recursive-doubling" in planned
-    ran = call("verify", str(table))
+    ran = call("simulate", str(table))
     assert ran.code == 2
     assert "is a plan for MPI programs" in ran.err
     assert "'unisono show' prints it" in ran.err
