@@ -60,21 +60,8 @@ def _with_help(failure: click.UsageError) -> str:
     return f"{failure.format_message().rstrip('.')} (see '{command} --help')"
 
 
-#: The number of a rank on its node, as launchers of MPI tell their processes.
-_LOCAL_RANKS = ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")
-
-
-def _is_repeated() -> bool:
-    """Whether another rank of this node fails in the same way, because MPI has not begun: one message is enough."""
-    local = next((os.environ[name] for name in _LOCAL_RANKS if name in os.environ), "0")
-    mpi = sys.modules.get("mpi4py.MPI")
-    return local != "0" and (mpi is None or not mpi.Is_initialized())
-
-
 def say(text: str, code: int) -> int:
     """Prints the sentence on standard error and returns the code."""
-    if _is_repeated():
-        return code
     # The messages of parsers may span lines; users and scripts read one, which no value makes endless.
     print("error:", sentence(text), file=sys.stderr)  # noqa: T201
     return code

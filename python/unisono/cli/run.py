@@ -60,8 +60,8 @@ def run(
             f"--, and give {program[0]}'s options as in --launcher '{program[0]} --hostfile hosts'"
         )
     starter = find_launcher(program[0], launcher, present=not dry_run)
-    if not starter.options:
-        # With options of its own a launcher may look for the program elsewhere.
+    if not starter.options and starter.family != "other":
+        # With options of its own a launcher may look for the program elsewhere, and schedulers on other nodes.
         check_program(program[0])
     cores = len(os.sched_getaffinity(0))
     switches = {
