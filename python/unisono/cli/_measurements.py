@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from unisono.base import interrupts
-from unisono.cli._output import print_json, print_lines, print_table, progress
+from unisono.cli._output import counted, print_json, print_lines, print_table, progress
 from unisono.mpi.groups import shared_cores
 
 __all__ = ["judge", "note_shared_cores"]
@@ -18,7 +18,7 @@ def note_shared_cores(mpi: Any, world: Any) -> None:
     if world.rank == 0 and crowded is not None:
         ranks, cores = crowded
         click.echo(
-            f"note: {ranks} ranks share {cores} core{'' if cores == 1 else 's'}: a rank that waits takes time from "
+            f"note: {ranks} ranks share {counted(cores, 'core')}: a rank that waits takes time from "
             "others, and these times do not hold for ranks with a core each",
             err=True,
         )

@@ -154,6 +154,11 @@ def unit_of(times: Mapping[str, Any]) -> str:
     return "cycles" if times["cycles"] is not None else "µs"
 
 
+def counted(number: int, noun: str) -> str:
+    """``1 row`` or ``3 rows``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def one_of(names: Sequence[str]) -> str:
     """``a, b or c``."""
     *others, last = names

@@ -2,7 +2,7 @@
 
 from unisono.base.reports import PlanRow
 from unisono.cli._failures import NO
-from unisono.cli._output import params_text, print_json, print_lines, print_table, working
+from unisono.cli._output import counted, params_text, print_json, print_lines, print_table, working
 from unisono.planning.plan_files import check_plan_file
 
 __all__ = ["verify_plan_file"]
@@ -19,7 +19,7 @@ def verify_plan_file(path: str, as_json: bool) -> int:
         print_lines(f"refused: {path}: {refused}")
         return NO
     schedules = sum(row["algorithm"] is not None for row in rows)
-    of = f"{schedules} schedule{'' if schedules == 1 else 's'} in {len(rows)} row{'' if len(rows) == 1 else 's'}"
+    of = f"{counted(schedules, 'schedule')} in {counted(len(rows), 'row')}"
     print_lines(f"proved: {of} of {path}: complete, deadlock-free, race-free")
     columns = ["collective", "ranks", "bytes", "algorithm", "repeatable"]
     print_table(columns, [_texts(row) for row in rows], ["ranks"])

@@ -9,7 +9,7 @@ import click
 
 from unisono import InputError
 from unisono.base.files import check_writable, is_file
-from unisono.cli._output import print_lines
+from unisono.cli._output import counted, print_lines
 from unisono.mpi.launchers import check_program, environment, find_launcher, is_launcher, variables
 from unisono.planning.plan_files import is_plan_file
 
@@ -77,7 +77,7 @@ def run(
         return 0
     if ranks > cores and not starter.options and starter.family != "other":
         slow = "; MPICH's waiting ranks do not yield, so expect it to be slow" if starter.family == "mpich" else ""
-        click.echo(f"note: {ranks} ranks share {cores} cores{slow}", err=True)
+        click.echo(f"note: {ranks} ranks share {counted(cores, 'core')}{slow}", err=True)
     sys.stdout.flush()
     done = subprocess.run(command, env=environment(starter), check=False)
     # A signal's number counts from 128, as a shell has it.

@@ -12,7 +12,7 @@ from unisono.base.files import check_writable
 from unisono.cli._completion import of_names
 from unisono.cli._measurements import judge, note_shared_cores
 from unisono.cli._options import json_option
-from unisono.cli._output import params_text, print_json, print_lines, print_table, progress
+from unisono.cli._output import counted, params_text, print_json, print_lines, print_table, progress
 from unisono.cli._types import MACHINE
 from unisono.cli.bench import sizes_of
 from unisono.machines.descriptions import of_ranks
@@ -151,16 +151,16 @@ def tune(
     if as_json:
         table = [row.report() for row in rows]
         points = len([contender for cell in cells for contender in cell.contenders])
-        counted = {"measured": points, "points": points} if spent is None else spent._asdict()
-        print_json({"table": table, "cells": [c.report() for c in cells], "missing": missing, "file": file} | counted)
+        amounts = {"measured": points, "points": points} if spent is None else spent._asdict()
+        print_json({"table": table, "cells": [c.report() for c in cells], "missing": missing, "file": file} | amounts)
         return 0
     _print(cells)
     print_lines(*(f"not to be had on these nodes: {text}" for text in missing))
     between = len({(row.ranks, row.per_node) for row in rows if not row.measured})
-    note = f"; those for {between} more rank count{'' if between == 1 else 's'} were interpolated" if between else ""
+    note = f"; those for {counted(between, 'more rank count')} were interpolated" if between else ""
     if spent is not None:
         print_lines(f"measured {spent.measured} of {spent.points} points; ~ : expected from these")
-    print_lines("", f"wrote {file}: {len(rows)} row{'' if len(rows) == 1 else 's'}{note}")
+    print_lines("", f"wrote {file}: {counted(len(rows), 'row')}{note}")
     return 0
 
 

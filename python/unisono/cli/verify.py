@@ -13,7 +13,7 @@ from unisono.base.reports import ProofReport
 from unisono.cli._failures import NO
 from unisono.cli._gpu_plans import Steps, place_of_step, verify_plan, with_steps
 from unisono.cli._options import asked_shape, json_option, limit_options, maybe_file_or_plan_options, schedule_of
-from unisono.cli._output import duration, print_fields, print_json, print_lines, working
+from unisono.cli._output import counted, duration, print_fields, print_json, print_lines, working
 from unisono.cli._plan_files import verify_plan_file
 from unisono.cli._sources import BOUND_CERTIFICATE, CERTIFICATE, GPU_PLAN, NOT_A_GPU_PLAN, PLAN_FILE, refuse_unused
 from unisono.planning.emission import check_registers
@@ -127,8 +127,9 @@ def _check_bound(certificate: str | None, machine: str | None, options: dict[str
     if as_json:
         print_json(found)
         return 0 if found["holds"] else NO
-    ranks = f"{found['ranks']} rank{'' if found['ranks'] == 1 else 's'}"
-    claim = f"{found['collective']} of {found['bytes']} bytes on {ranks} of {found['machine']}"
+    claim = (
+        f"{found['collective']} of {found['bytes']} bytes on {counted(found['ranks'], 'rank')} of {found['machine']}"
+    )
     if found["seconds"] is not None:
         print_lines(f"accepted: {claim} takes at least {duration(found['seconds'])}")
     else:
@@ -203,7 +204,7 @@ def _print(proof: Proof, schedule: Schedule, steps: Steps | None) -> None:
     said = {True: "yes", False: "no"}
     print_lines(
         f"{'proved' if proof.holds else 'refused'}: {schedule.collective} of {schedule.elements} {schedule.dtype} on "
-        f"{schedule.ranks} ranks, {schedule.instructions} instructions"
+        f"{counted(schedule.ranks, 'rank')}, {counted(schedule.instructions, 'instruction')}"
     )
     print_fields(
         [
