@@ -181,7 +181,6 @@ def test_rows_of_the_library_are_timed_as_such(tmp_path: Path) -> None:
             "--library is for --for mpich",
         ),
         (["bench", "broadcast", "--plan", "PLAN"], "has no rows for broadcast; 'unisono show"),
-        (["bench", "nonsense", "--plan", "PLAN"], "nonsense"),
         (["tune", "allreduce", "--machine", "wse2", "-o", "t.plan"], "of kind wafer"),
         (["tune", "allreduce", "--machine", "archer", "-o", "t.plan", "--ranks", "2-9"], "accepted are 1 to 3"),
         (["tune", "allreduce", "--machine", "archer", "-o", "t.plan", "--ranks", "1"], "nothing to tune"),
