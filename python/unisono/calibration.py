@@ -16,7 +16,7 @@ import numpy as np
 
 from unisono.levels import Level, levels, places, ranks_in_order
 
-__all__ = ["POOR", "Calibration", "Fit", "Levels", "calibrate", "calibrate_levels", "line"]
+__all__ = ["POOR", "Calibration", "Fit", "Levels", "calibrate", "calibrate_levels", "line", "outliers"]
 
 #: A regression that leaves more than this share of its values unexplained is no description of the machine.
 POOR = 0.15
@@ -41,6 +41,30 @@ class Fit:
     def poor(self) -> bool:
         """Whether the line does not describe what was measured."""
         return not self.residual <= POOR or self.slope < 0 or self.base < 0
+
+
+#: A median of more than so many times the minimum is of rounds in which other work took the core.
+_DISTURBED = 2.0
+#: A relative distance from the line of the others that makes a disturbed time an outlier.
+_FAR = 0.5
+
+
+def outliers(xs: Sequence[float], times: Sequence[float], floors: Sequence[float]) -> list[int]:
+    """The positions of disturbed times that lie far off the line of the others: at most a quarter of all.
+
+    The line of the others is the one with the smallest sum of relative distances, which few outliers do not move; it
+    runs through two of the times. ``floors`` are the minima of the times. A line that does not describe undisturbed
+    times keeps them all, and shows a large residual.
+    """
+    x, t = np.asarray(xs, dtype=float), np.asarray(times, dtype=float)
+    pairs = [(i, j) for i in range(len(x)) for j in range(i) if x[i] != x[j]]
+    slopes = [(t[i] - t[j]) / (x[i] - x[j]) for i, j in pairs]
+    distances = [np.abs(t[i] + slope * (x - x[i]) - t) / t for (i, _), slope in zip(pairs, slopes, strict=True)]
+    if not distances:
+        return []
+    off = min(distances, key=lambda found: float(found.sum()))
+    found = [at for at in range(len(t)) if off[at] > _FAR and t[at] > _DISTURBED * floors[at]]
+    return found if len(found) <= len(t) // 4 else []
 
 
 def line(xs: Sequence[float], times: Sequence[float]) -> Fit:
@@ -71,13 +95,26 @@ class Calibration:
 
     def fits(self, of: int = 1) -> dict[str, Fit]:
         """The lines through medians (``of`` 1) or minima (2)."""
-        long = [row for row in self.ping_pong if row[0] >= _LONG]
-        found = {"beta": line([row[0] for row in long], [row[of] for row in long])}
-        for name, rows in self.multicast.items():
-            found[f"multicast-{name}"] = line([row[0] for row in rows], [row[of] for row in rows])
-        long = [row for row in self.reductions if row[0] >= _LONG]
-        found["gamma"] = line([row[0] for row in long], [row[of] for row in long])
+        found = {}
+        for name, rows in self._lines().items():
+            kept = _kept(rows)
+            found[name] = line([row[0] for row in kept], [row[of] for row in kept])
         return found
+
+    def _lines(self) -> dict[str, list[tuple[int, float, float]]]:
+        """The measurements of each line."""
+        multicasts = {f"multicast-{name}": rows for name, rows in self.multicast.items()}
+        long = {"beta": self.ping_pong, "gamma": self.reductions}
+        longs = {name: [row for row in rows if row[0] >= _LONG] for name, rows in long.items()}
+        return {"beta": longs["beta"], **multicasts, "gamma": longs["gamma"]}
+
+    def set_aside(self) -> dict[str, list[int]]:
+        """The sizes, or numbers of peers, of measurements that the lines leave out as :func:`outliers`."""
+        found = {
+            name: sorted({row[0] for row in rows} - {row[0] for row in _kept(rows)})
+            for name, rows in self._lines().items()
+        }
+        return {name: sizes for name, sizes in found.items() if sizes}
 
     def machine(self, name: str) -> dict[str, Any]:
         """The description of the machine, with its ``fit``, as a machine file holds it."""
@@ -95,6 +132,7 @@ class Calibration:
             "beta_min_ns_per_byte": _round(max(minima["beta"].slope, 0.0)),
             "multicast_peers": "one rank, several times" if self.one_peer else "different ranks",
             "residuals": {key: _round(found.residual) for key, found in medians.items()},
+            "set_aside": self.set_aside(),
             "poor": sorted(key for key, found in medians.items() if found.poor),
             "ping_pong_ns": [[size, _round(mid), _round(low)] for size, mid, low in self.ping_pong],
             "multicast_ns": [[k, _round(mid), _round(low)] for k, mid, low in self.multicast["non-blocking"]],
@@ -113,6 +151,12 @@ class Calibration:
             "gamma_ns_per_byte": _round(max(medians["gamma"].slope, 0.0)),
             "fit": fit,
         }
+
+
+def _kept(rows: list[tuple[int, float, float]]) -> list[tuple[int, float, float]]:
+    """The rows without outliers."""
+    out = outliers([row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows])
+    return [row for at, row in enumerate(rows) if at not in out]
 
 
 #: What a level of a machine file says of its messages.

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from unisono._core import InputError
 from unisono.measurements import Point
 
-__all__ = ["MOST_POINTS", "NOISE", "Belief", "Regret", "cross_validate", "explore"]
+__all__ = ["MOST_POINTS", "NOISE", "START", "Belief", "Regret", "cross_validate", "explore"]
 
 _Array = NDArray[np.float64]
 
@@ -33,7 +33,7 @@ _SHARED, _VARYING, _ALWAYS, _TEST, _IN_TEST, _POINT, NOISE = 5.0, 1.0, 0.3, 0.9,
 #: Lengths over which values are alike, of sizes for an algorithm and for all, and of ranks.
 _SIZES, _SHARED_SIZES, _RANKS = 8.0, 18.0, 9.0
 #: The logarithm of a time that is expected before all measurements, 100 us.
-_START = float(np.log(1e-4))
+START = float(np.log(1e-4))
 #: More points need more memory for covariances than a desk has (8 bytes a pair, three times).
 MOST_POINTS = 8192
 
@@ -41,12 +41,13 @@ MOST_POINTS = 8192
 class Belief:
     """Expected logarithms of times of all points, and their covariances."""
 
-    def __init__(self, points: Sequence[Point]) -> None:
+    def __init__(self, points: Sequence[Point], expected: Sequence[float] | None = None) -> None:
+        """Expects times of :data:`START`, or of ``expected`` seconds for each point, before all measurements."""
         by_sizes = _distances(np.log([p.bytes for p in points]))
         by_ranks = _distances(np.log([p.ranks for p in points])) / _RANKS
         test, algorithm = _same([p.test for p in points]), _same([p.algorithm for p in points])
         near = _matern(by_sizes / _SIZES)
-        self.mean: _Array = np.full(len(points), _START)
+        self.mean: _Array = np.full(len(points), START) if expected is None else np.log(np.asarray(expected, float))
         self.covariance: _Array = _SHARED**2 * _matern(np.hypot(by_sizes / _SHARED_SIZES, by_ranks))
         self.covariance += _VARYING**2 * algorithm * _matern(np.hypot(by_sizes / _SIZES, by_ranks))
         self.covariance += _ALWAYS**2 * algorithm + _TEST**2 * test + _IN_TEST**2 * (algorithm & test) * near

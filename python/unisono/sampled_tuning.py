@@ -12,14 +12,14 @@ from math import exp, log, nan
 from typing import Any, NamedTuple, Self
 
 from unisono._core import Machine, Plan
-from unisono.choosing import Belief, explore
+from unisono.choosing import START, Belief, explore
 from unisono.measurements import Point
 from unisono.measuring import Contest, Timing, contest
 from unisono.mpi.collectives import Collectives
 from unisono.mpi.groups import wait_for
 from unisono.tuning import LIBRARY, MOSTLY, SHORT, Cell, Contender, Family, contestants, families_of, is_idle, offers
 
-__all__ = ["Spent", "Try", "cells_of", "points_of", "tune_share"]
+__all__ = ["Spent", "Try", "cells_of", "expected_of", "points_of", "tune_share"]
 
 #: A group of ranks by its size and its ranks on a node.
 _Group = tuple[int, int]
@@ -126,7 +126,7 @@ def tune_share(
                 continue
             timings: dict[int, Timing] = {}
             wanted = int(share * len(tries))
-            belief = Belief(points_of(name, tries))
+            belief = Belief(points_of(name, tries), expected_of(tries))
             for at in explore(belief, wanted):
                 timings[at] = teams.time(tries[at])
                 belief.observe(at, log(timings[at].seconds))
@@ -143,6 +143,20 @@ def points_of(collective: str, tries: Sequence[Try]) -> list[Point]:
         Point("", (), f"{ranks},{per_node}", collective, ranks, 4 * elements, name, nan, nan)
         for (ranks, per_node), elements, name in ((t.group, t.elements, t.name) for t in tries)
     ]
+
+
+def expected_of(tries: Sequence[Try]) -> list[float]:
+    """The seconds that the machine's model predicts for the best schedule of each point's cell.
+
+    Times so grow with the bytes as the model has it where nothing was measured. All contenders of a cell are expected
+    to take as long: measurements decide which is faster.
+    """
+    best: dict[tuple[_Group, int], float] = {}
+    for t in tries:
+        seconds = None if t.plan is None else t.plan.predicted["seconds"]
+        if seconds:
+            best[t.group, t.elements] = min(seconds, best.get((t.group, t.elements), seconds))
+    return [best.get((t.group, t.elements), exp(START)) for t in tries]
 
 
 def cells_of(

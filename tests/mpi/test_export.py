@@ -6,6 +6,8 @@ library adds in the order of our schedule, with the interpreter's. What the tabl
 
 import json
 import os
+import re
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -198,6 +200,52 @@ def test_mpich_exchanges_recursively(tmp_path: Path, ranks: int, algorithm: dict
     assert made["rows"] == 1
     assert f"algorithm=MPIR_Allgather_intra_{theirs}" in (tmp_path / "t.json").read_text()
     run_every_collective(mpi, "MPICH", made["load"], ranks)
+
+
+def test_every_collective_that_was_written_is_run(tmp_path: Path) -> None:
+    library("Open MPI")
+    rows = [row("broadcast", 2, 0, None, "binomial"), row("reduce", 3, 0, None, "binomial")]
+    rows += [row("alltoall", 3, 0, None, "pairwise"), row("allreduce", 4, 32768, None, "ring")]
+    rows += [row("barrier", 2, 0, None, "dissemination")]
+    checked = json_of("export", table(tmp_path, *rows), "--format", "openmpi-rules", "-o", str(tmp_path / "t"))[
+        "checked"
+    ]
+    assert "broadcast of 128 bytes on 2 ranks: ran, with the same result as without the file" in checked
+    assert "alltoall of 192 bytes on 3 ranks: ran, with the same result as without the file" in checked
+    assert "barrier of 0 bytes on 2 ranks: ran" in checked
+    assert "reduce of 192 bytes on 3 ranks: " in checked
+    assert "allreduce of 32768 bytes on 4 ranks: result bits changed" in checked
+
+
+#: MPICH 4.0 as Debian has it, whose table lacks algorithms of MPICH 5.
+SYSTEM_MPICH = Path("/usr/lib/x86_64-linux-gnu/libmpich.so.12")
+
+
+def test_an_older_mpich_takes_the_rows_that_it_can(tmp_path: Path) -> None:
+    """The table of docs/export.md, for a library without a ring for an allreduce; the file does not stop it."""
+    launcher, compiler = shutil.which("mpiexec.mpich"), shutil.which("mpicc.mpich")
+    if launcher is None or compiler is None or not SYSTEM_MPICH.exists():
+        pytest.skip("there is no MPICH of the system (Debian: libmpich-dev)")
+    of_page = re.search(r"```json\n(.*?)```", (ROOT / "docs" / "export.md").read_text(), re.DOTALL)
+    assert of_page is not None
+    (tmp_path / "page.json").write_text(of_page[1])
+    out = tmp_path / "out.json"
+    command = ["export", str(tmp_path / "page.json"), "--format", "mpich-json", "-o", str(out)]
+    report = json_of(*command, "--library", str(SYSTEM_MPICH))
+    assert report["rows"] == 1
+    assert [left.split(":")[1].strip() for left in report["left"]] == [
+        "this library has no algorithm MPIR_Allreduce_intra_ring",
+        "it has no counterpart there",
+    ]
+    assert f"'{SYSTEM_MPICH}' is not of the MPICH of" in report["checked"]
+    program = tmp_path / "program"
+    source = ROOT / "tests" / "mpi" / "collectives.c"
+    subprocess.run([compiler, str(source), "-o", str(program), "-lm"], check=True)
+    variables = dict(word.split("=", 1) for word in report["load"])
+    ran = subprocess.run(
+        [launcher, "-n", "4", str(program), "10"], env={**os.environ, **variables}, capture_output=True, timeout=120
+    )
+    assert (ran.returncode, ran.stdout) == (0, b"ok 4\n"), ran.stderr
 
 
 def test_without_a_library_the_report_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

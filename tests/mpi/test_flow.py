@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -97,7 +98,7 @@ def test_each_output_feeds_the_next(tmp_path: Path) -> None:
             assert Path(told["file"]).stat().st_size > 0
         else:
             assert table == tuned
-            assert "cannot say this table" in told["refused"]
+            assert "cannot express this table" in told["refused"]
 
 
 def test_a_share_of_the_points_is_tuned(tmp_path: Path) -> None:
@@ -175,6 +176,11 @@ def test_rows_of_the_library_are_timed_as_such(tmp_path: Path) -> None:
         (["bench", "allreduce", "--plan", "PLAN"], "no rows for allreduce on 3 ranks; it has them for 2"),
         (["bench", "allreduce", "--plan", "PLAN", "--sizes", "6"], "6 bytes"),
         (["tune", "scan", "--machine", "archer", "-o", "t.plan"], "'scan' cannot be tuned"),
+        (
+            ["tune", "allreduce", "--machine", "archer", "-o", "t.plan", "--library", "x"],
+            "--library is for --for mpich",
+        ),
+        (["bench", "broadcast", "--plan", "PLAN"], "has no rows for broadcast; 'unisono show"),
         (["tune", "allreduce", "--machine", "wse2", "-o", "t.plan"], "of kind wafer"),
         (["tune", "allreduce", "--machine", "archer", "-o", "t.plan", "--ranks", "2-9"], "accepted are 1 to 3"),
         (["tune", "allreduce", "--machine", "archer", "-o", "t.plan", "--ranks", "1"], "nothing to tune"),
@@ -199,6 +205,32 @@ def test_one_rank_alone_is_told_to_use_mpiexec(tmp_path: Path) -> None:
         done = launch(OPEN_MPI, 1, *CLI, *arguments)
         assert done.returncode == 2
         assert "at least two ranks: mpiexec -n 4 unisono" in done.stderr
+
+
+def test_ranks_that_share_cores_are_noted(tmp_path: Path) -> None:
+    plan, cores = tmp_path / "t.plan", len(os.sched_getaffinity(0))
+    un.save_plans([(un.plan("allreduce", "archer", shape=cores + 1, elements=8), 0, None)], plan)
+    command = [*CLI, "bench", "allreduce", "--plan", str(plan), "--sizes", "64", "--rounds", "1"]
+    done = launch(OPEN_MPI, cores + 1, *command, **YIELD)
+    assert done.returncode == 0, done.stderr
+    some = f"{cores} core{'' if cores == 1 else 's'}"
+    assert done.stderr.count(f"note: {cores + 1} ranks share {some}: a rank that waits takes time from others") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "lacks"),
+    [
+        (["allreduce", "--machine", "archer"], "-o T.plan"),
+        (["allreduce", "-o", "t.plan"], "--machine M.toml"),
+        ([], "a COLLECTIVE and --machine M.toml and -o T.plan"),
+    ],
+)
+def test_what_tune_lacks_is_said_once(arguments: list[str], lacks: str) -> None:
+    done = launch(OPEN_MPI, 2, *CLI, "tune", *arguments, **YIELD)
+    assert done.returncode == 2
+    told = [line for line in done.stderr.splitlines() if line.startswith("error:")]
+    assert len(told) == 1, done.stderr
+    assert told[0].startswith(f"error: tune lacks {lacks}: mpiexec")
 
 
 def test_ranks_per_node_are_tuned_apart(tmp_path: Path) -> None:

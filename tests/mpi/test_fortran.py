@@ -56,7 +56,7 @@ def test_fortran_programs_are_served(plan: Plans, tmp_path: Path, library: str, 
     rows = report(said)
     served = {name: sum(n for (k, a), n in rows.items() if k == name and a != "library") for name in CALLS}
     assert served == CALLS
-    passed = [line.split()[:2] for line in said.read_text().splitlines() if line.endswith("passed through")]
+    passed = [line.split()[:2] for line in said.read_text().splitlines() if "passed through" in line]
     assert {"MPI_Exscan", "MPI_Iallreduce", "MPI_Ibarrier"} <= {name for name, _ in passed}
 
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import unisono as un
+from unisono.mpi import launchers
 
 from .conftest import PROGRAM, ROOT, Ran, call
 
@@ -103,7 +105,7 @@ def run(
 def report(path: Path) -> dict[tuple[str, str], int]:
     """Calls by collective and algorithm, over all sizes, on the largest communicator."""
     rows: dict[tuple[str, str], int] = {}
-    lines = [line.split() for line in path.read_text().splitlines()[2:] if not line.startswith("checked")]
+    lines = [line.split() for line in path.read_text().splitlines()[2:] if not line.startswith(("checked", "MPI_"))]
     most = max(int(line[2]) for line in lines if len(line) > 5)
     for line in lines:
         if len(line) > 5 and line[2] == str(most):
@@ -128,7 +130,8 @@ def test_a_c_program_runs_as_planned(
         # The program's halves are then communicators of one rank, which the plan may serve too.
         expected.pop(("allreduce", "recursive-doubling"))
     assert expected.items() <= rows.items()
-    assert re.search(r"^MPI_Iallreduce +1 +passed through$", said.read_text(), re.MULTILINE)
+    passed = r"^MPI_Iallreduce +1 +passed through \(not asked for: --nonblocking\)$"
+    assert re.search(passed, said.read_text(), re.MULTILINE)
 
 
 @pytest.mark.parametrize(("environment", "ranks"), [(OPEN_MPI, 4), (OPEN_MPI, 3), (MPICH, 2), (MPICH, 3)])
@@ -333,6 +336,10 @@ def test_the_exit_code_is_the_programs() -> None:
         (["-n", "2", "--launcher", f"{OPEN_MPI / 'bin' / 'mpiexec'} -n 4", "--", "true"], "the number of ranks"),
         (["-n", "2", "--", "mpiexec", "-n", "2", "true"], "would start it 2 times"),
         (["-n", "2", "--", "/usr/bin/srun", "true"], "--launcher '/usr/bin/srun --hostfile hosts'"),
+        (["-n", "2", "--", "no-such-program"], "there is no program 'no-such-program'"),
+        (["-n", "2", "--", str(SOURCES / "program.py")], f"write '-- python {SOURCES / 'program.py'}'"),
+        (["-n", "2", "--", str(SOURCES / "names.c")], "is not executable"),
+        (["-n", "2", "--launcher", "srun", "--", "true"], "no program 'srun'"),
     ],
 )
 def test_wrong_options_are_named(arguments: list[str], why: str) -> None:
@@ -347,6 +354,83 @@ def test_the_launcher_is_the_programs_own(compiled: Compile) -> None:
         assert done.out.startswith(f"{environment / 'bin' / 'mpiexec'} ")
     done = call("run", "-n", "2", "--dry-run", "--", str(MPICH / "bin" / "python"), "x.py")
     assert done.out.startswith(f"{MPICH / 'bin' / 'mpiexec'} -genv LD_PRELOAD ")
+
+
+@pytest.mark.parametrize(
+    ("library", "name"), [("libmpi.so.40", "mpiexec.openmpi"), ("libmpich.so.12", "mpiexec.mpich")]
+)
+def test_of_two_libraries_in_one_folder_each_has_its_launcher(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: str, name: str
+) -> None:
+    """As Debian installs them: `mpiexec` is that of one of them, and this Python has another one."""
+    said = {"mpiexec": "Open MPI", "mpiexec.openmpi": "Open MPI", "mpiexec.mpich": "HYDRA"}
+    linked = tmp_path / "usr" / "lib" / "x86_64-linux-gnu" / library
+    for path, text in {tmp_path / "usr" / "bin" / of: text for of, text in said.items()}.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"#!/bin/sh\necho '{text}'\n")
+        path.chmod(0o755)
+    linked.parent.mkdir(parents=True)
+    linked.touch()
+    monkeypatch.setattr(launchers, "linked_library", lambda _: linked)
+    assert launchers.find_launcher("true").path == tmp_path / "usr" / "bin" / name
+    # Not that of another MPI, where its own is missing.
+    (tmp_path / "usr" / "bin" / name).unlink()
+    if library == "libmpi.so.40":
+        assert launchers.find_launcher("true").path == tmp_path / "usr" / "bin" / "mpiexec"
+    else:
+        with pytest.raises(un.InputError, match=r"the program uses '.*', and no mpiexec of MPICH .* was found"):
+            launchers._of_library(linked, [tmp_path / "usr" / "bin"])
+
+
+@pytest.mark.parametrize("library", ["openmpi", "mpich"])
+def test_programs_of_the_systems_libraries_have_a_world(tmp_path: Path, library: str) -> None:
+    compiler = shutil.which(f"mpicc.{library}")
+    if compiler is None:
+        pytest.skip(f"there is no mpicc.{library} (Debian: lib{library}-dev)")
+    program = tmp_path / "program"
+    subprocess.run([compiler, str(SOURCES / "collectives.c"), "-o", str(program), "-lm"], check=True)
+    # The hardware that Debian's builds of the libraries look for is not there.
+    quiet = {"OMPI_MCA_mca_base_component_show_load_errors": "0", "OMPI_MCA_btl": "self,vader", "OMPI_MCA_pml": "ob1"}
+    done = run(2, program, "10", env=quiet)
+    assert (done.code, done.out) == (0, "ok 2\n"), done.err
+    assert "alone" not in done.err
+
+
+def test_ranks_that_are_alone_are_reported(compiled: Compile, plan: Callable[[int], Path]) -> None:
+    done = run(3, compiled("collectives", "openmpi"), "1", options=("--launcher", str(MPICH / "bin" / "mpiexec")))
+    assert done.err.count("the launcher started 3 ranks, and each of them is alone in MPI_COMM_WORLD") == 1, done.err
+    done = run(1, compiled("collectives", "openmpi"), "1", options=("--plan", str(plan(1))))
+    assert "alone" not in done.err
+
+
+def test_reports_say_why_the_library_made_a_call(compiled: Compile, tmp_path: Path) -> None:
+    said, path = tmp_path / "report", tmp_path / "t.plan"
+    short = un.plan("allreduce", "archer", shape=2, elements=8, algorithm="recursive-doubling")
+    un.save_plans([(short, 0, 63), (("barrier", 2), 0, None)], path)
+    done = run(2, compiled("collectives", "openmpi"), "100", options=("--plan", str(path), "--report", str(said)))
+    assert done.code == 0, done.err
+    text = said.read_text()
+    assert re.search(r"^allreduce .* library \(no row for this size\)$", text, re.MULTILINE)
+    assert re.search(r"^broadcast .* library \(no row for this collective\)$", text, re.MULTILINE)
+    assert re.search(r"^barrier .* library \(the plan's row says so\)$", text, re.MULTILINE)
+    # The program makes communicators of one rank too.
+    assert re.search(r"^allreduce +\S+ +1 .* library \(no row for this number of ranks\)$", text, re.MULTILINE)
+
+
+def test_a_check_says_that_calls_that_are_begun_are_the_librarys(
+    compiled: Compile, plan: Callable[[int], Path], tmp_path: Path
+) -> None:
+    said = tmp_path / "report"
+    options = ("--plan", str(plan(2)), "--report", str(said), "--check", "--nonblocking")
+    done = run(2, compiled("collectives", "openmpi"), "10", options=options)
+    assert done.code == 0, done.err
+    assert done.err.count("a check compares calls that wait") == 1
+    assert "passed through (--check compares calls that wait)" in said.read_text()
+
+
+def test_a_dry_run_needs_no_scheduler() -> None:
+    done = call("run", "-n", "2", "--launcher", "srun -N 2", "--dry-run", "--", "true")
+    assert done.out.startswith("srun -N 2 -n 2 env LD_PRELOAD=")
 
 
 def test_a_launcher_of_a_scheduler_starts_the_ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import unisono as un
 from unisono.choosing import Belief, explore
 from unisono.cli import main
 from unisono.measuring import Timing
-from unisono.sampled_tuning import Try, cells_of, points_of
+from unisono.sampled_tuning import Try, cells_of, expected_of, points_of
 from unisono.tuning import LIBRARY, Cell, families_of, rows_of
 
 #: Latency in seconds of a message and of a byte: which is best changes with the size.
@@ -28,8 +28,8 @@ def timing(seconds: float) -> Timing:
     return Timing([seconds] * ROUNDS, "", 10, 10)
 
 
-def tuned(share: float, idle: bool = True) -> tuple[list[Cell], int]:
-    tries = [
+def all_tries() -> list[Try]:
+    return [
         Try(group, count, lane, plan)
         for group in GROUPS
         for count in COUNTS
@@ -42,7 +42,11 @@ def tuned(share: float, idle: bool = True) -> tuple[list[Cell], int]:
             ]
         )
     ]
-    belief, timings = Belief(points_of("allreduce", tries)), {}
+
+
+def tuned(share: float, idle: bool = True) -> tuple[list[Cell], int]:
+    tries = all_tries()
+    belief, timings = Belief(points_of("allreduce", tries), expected_of(tries)), {}
     for at in explore(belief, int(share * len(tries))):
         seconds = recorded(tries[at].name, tries[at].group[0], tries[at].elements)
         timings[at] = timing(seconds)
@@ -74,6 +78,20 @@ def test_a_quarter_of_the_points_chooses_nearly_as_well_as_all() -> None:
     ]
     assert regret(tuned(1)[0]) < 1.05
     assert regret(cells) < 1.1 < exp(float(np.mean(np.log(always))))
+
+
+def test_times_are_expected_to_grow_with_the_bytes() -> None:
+    """Cells of which nothing was measured have times between those of the sizes beside them, as the model has it."""
+    cells, _ = tuned(0.25)
+    unseen = [cell for cell in cells if not any(contender.measured for contender in cell.contenders)]
+    assert unseen
+    for cell in unseen:
+        for contender in cell.contenders:
+            assert 0.5 < contender.seconds / recorded(contender.name, cell.ranks, cell.elements) < 2
+    # Without measurements the best schedule's time is the model's.
+    tries = all_tries()
+    expected = dict(zip(((t.group, t.elements) for t in tries), expected_of(tries), strict=True))
+    assert all(expected[group, COUNTS[at]] < expected[group, COUNTS[at + 1]] for group in GROUPS for at in range(5))
 
 
 def test_short_messages_are_served_only_by_what_was_measured_on_idle_ranks() -> None:

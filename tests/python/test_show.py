@@ -11,6 +11,33 @@ from unisono.contents import FORMS, contents
 from .conftest import ROOT, call, json_of
 
 
+def test_headings_break_between_words_only(tmp_path: Path) -> None:
+    path = tmp_path / "t.plan"
+    chain = un.plan("broadcast", "archer", shape=4, elements=16, algorithm="pipelined-chain", params={"segment": "512"})
+    long = un.plan("allreduce", "archer", shape=4, elements=16, algorithm="recursive-multiplying")
+    un.save_plans([(chain, 0, None), (long, 0, 2**40)], path)
+    heading = call("show", str(path)).out.split("───")[0]
+    assert {"collective", "operators", "repeatable", "algorithm", "expression"} <= set(heading.split())
+
+
+def test_a_plan_file_is_proved(tmp_path: Path) -> None:
+    path = tmp_path / "t.plan"
+    four = un.plan("allreduce", "archer", shape=4, elements=16)
+    un.save_plans([(four, 0, 4095), (("allreduce", 4), 4096, None)], path)
+    ran = call("verify", str(path))
+    assert ran.code == 0
+    assert ran.out.startswith(f"proved: 1 schedule in 2 rows of {path}: complete, deadlock-free, race-free\n")
+    found = json_of("verify", str(path))
+    assert (found["holds"], found["reason"]) == (True, None)
+    assert [row["repeatable"] for row in found["rows"]] == [four.schedule.verify().repeatable, None]
+    assert "a .plan is proved as it is stored" in call("verify", str(path), "--method", "exact").err
+    raw = path.read_bytes()
+    path.write_bytes(raw[:-3])
+    ran = call("verify", str(path))
+    assert ran.code == 2
+    assert str(path) in ran.err
+
+
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """One file of every form, by the name of the file."""
@@ -114,7 +141,7 @@ def test_rows_of_a_plan_name_the_library_and_whole_algorithms(tmp_path: Path) ->
     library, planned = (line for line in text.splitlines() if line.startswith("allreduce"))
     assert "the library" in library
     assert "recursive-doubling" in planned
-    ran = call("verify", str(table))
+    ran = call("simulate", str(table))
     assert ran.code == 2
     assert "is a plan for MPI programs" in ran.err
     assert "'unisono show' prints it" in ran.err

@@ -36,5 +36,5 @@ pub use messages::{Begun, Collective, Function, Shares};
 pub use parts::{Corners, Layout, Parts};
 pub use planned::Planned;
 pub use requests::{GeneralRequest, PersistentRequest};
-pub use rows::Rows;
+pub use rows::{Rows, Unserved};
 pub use watch::{CallNotes, noted_length};

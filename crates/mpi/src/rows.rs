@@ -27,6 +27,25 @@ impl Entry {
     }
 }
 
+/// Why no row serves a call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unserved {
+    /// The plan has no row for the collective.
+    Collective,
+    /// No row of the collective covers the bytes.
+    Size,
+    /// Rows cover the bytes, but for other operators.
+    Operator,
+    /// The row leaves the call to the library.
+    Library,
+    /// A message counts bytes by an `int`.
+    TooLong,
+    /// The row's schedule serves another root, or combines in the order of ranks from another one.
+    Root,
+    /// The row's schedule does not divide the elements.
+    Count,
+}
+
 /// The rows never change, so threads may share them.
 pub struct Rows {
     pub(crate) plan: Arc<PlanFile>,
@@ -107,6 +126,30 @@ impl Rows {
         let has_pieces = matches!(call.kind, Kind::Gather | Kind::Scatter) && call.root != facts.collective.root;
         let known = !call.kind.has_root() || call.root < self.ranks;
         (fits && known && !turned && !has_pieces && facts.serves(call.elements as u64)).then_some(found)
+    }
+
+    /// Why [`Rows::find`] finds no entry for a call; none where it finds one.
+    #[cold]
+    pub fn unserved(&self, call: &Call) -> Option<Unserved> {
+        if self.find(call).is_some() {
+            return None;
+        }
+        let (entries, bytes) = (&self.entries[call.kind as usize], call.bytes());
+        if entries.is_empty() {
+            return Some(Unserved::Collective);
+        }
+        let Some(entry) = entries.iter().find(|entry| entry.serves(call.class(), bytes)) else {
+            let has_size = entries.iter().any(|entry| entry.first_bytes <= bytes && bytes <= entry.last_bytes);
+            return Some(if has_size { Unserved::Operator } else { Unserved::Size });
+        };
+        let Some(schedule) = entry.schedule else { return Some(Unserved::Library) };
+        let is_long = call.sizes(self.ranks).is_none_or(|(given, got)| given.max(got) > MOST_BYTES);
+        let has_count = self.plan.facts(schedule).serves(call.elements as u64);
+        Some(match (is_long, has_count) {
+            (true, _) => Unserved::TooLong,
+            (_, false) => Unserved::Count,
+            _ => Unserved::Root,
+        })
     }
 
     /// The row of the plan's table that an entry is.

@@ -54,7 +54,7 @@ pub fn both(
     }
     COMPARED.fetch_add(1, Ordering::Relaxed);
     let row = served.planned.rows().row(call.kind, entry);
-    report::count(call.kind, call.bytes(), known.ranks, Some(row), seconds);
+    report::count(call.kind, call.bytes(), known.ranks, row, seconds);
     let (mut wrong, mut differs) = (None, false);
     let mut hash = 1;
     let mut theirs = Words::default();

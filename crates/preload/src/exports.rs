@@ -194,6 +194,7 @@ pub fn ready(code: c_int) {
             && let Some(library) = library()
         {
             home::settle(library, library.constants.comm_world);
+            home::complain_if_alone(library);
         }
     };
     guarded(settle, ());

@@ -7,7 +7,7 @@ use std::sync::{
 
 use unisono_mpi::{Agreement, Comm, Home, Library, ThreadLevel};
 
-use crate::settings::{say, settings};
+use crate::settings::{is_first, say, settings, sizes_by_launchers};
 
 /// Bits of [`Home::wanted`].
 pub const REPORT: u64 = 1;
@@ -66,6 +66,22 @@ fn complain(home: &Home, ranks: u32) {
         say(&format!("{complaint}; the program runs unplanned"));
     } else if home.agreement() == Agreement::Differs {
         say(&format!("the {ranks} ranks do not all have the same plan and switches; the program runs unplanned"));
+    } else if settings().check && settings().nonblocking && home.agreement() == Agreement::Planned {
+        say("a check compares calls that wait: the library makes the others, as without UNISONO_NONBLOCKING");
+    }
+}
+
+/// Reports a program of several processes each of which is a world of its own: their launcher is of another MPI.
+pub fn complain_if_alone(library: &Library) {
+    let sizes = sizes_by_launchers();
+    if let Some(&ranks) = sizes.iter().min().filter(|&&ranks| ranks > 1)
+        && is_first()
+        && library.size(library.constants.comm_world) == Ok(1)
+    {
+        say(&format!(
+            "the launcher started {ranks} ranks, and each of them is alone in MPI_COMM_WORLD: the launcher is of \
+             another MPI than the program; start it with the mpiexec of the program's MPI (unisono run --launcher)"
+        ));
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{
     comms::{self, Known},
     home::{self, once},
     memory::Memory,
-    passed, report,
+    passed, reasons, report,
     settings::{say, settings},
 };
 
@@ -144,13 +144,12 @@ fn by_library(library: &Library, arguments: &Arguments, known: &Known, original:
     if settings().report.is_none() || arguments.place.is_some() {
         return passed_on(arguments, original);
     }
-    let bytes = match arguments.describe(library, None, known.ranks, known.rank) {
-        Ok(Some(described)) => described.call.bytes(),
-        _ => arguments.bytes_guess(library),
-    };
+    let described = arguments.describe(library, None, known.ranks, known.rank).ok().flatten();
+    let bytes = described.as_ref().map_or_else(|| arguments.bytes_guess(library), |described| described.call.bytes());
+    let why = reasons::of(library, arguments, known, described.as_ref());
     let start = Instant::now();
     let code = original();
-    report::count(arguments.kind, bytes, known.ranks, None, start.elapsed());
+    report::count_unplanned(arguments.kind, bytes, known.ranks, why, start.elapsed());
     code
 }
 
@@ -217,7 +216,7 @@ fn planned(
     }
     if let Some(start) = start {
         let row = served.planned.rows().row(described.call.kind, entry);
-        report::count(described.call.kind, call.bytes(), known.ranks, Some(row), start.elapsed());
+        report::count(described.call.kind, call.bytes(), known.ranks, row, start.elapsed());
     }
     Ok(Some(0))
 }

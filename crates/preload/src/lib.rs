@@ -25,6 +25,7 @@ mod original;
 mod passed;
 mod persistent;
 mod probe;
+mod reasons;
 mod report;
 mod settings;
 mod vectors;

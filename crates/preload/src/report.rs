@@ -16,35 +16,42 @@ use unisono_mpi::{Home, Library};
 
 use crate::{
     check, passed,
+    reasons::{self, Reason},
     settings::{NONBLOCK, Report, say, settings},
 };
 
-/// Kind (with [`BEGUN`], of a call that was only begun), power of two of its bytes, ranks, and the row of the plan plus
-/// one (0: the library's own).
-type Key = (usize, u32, u32, usize);
+/// Kind (with [`BEGUN`], of a call that was only begun), power of two of its bytes, ranks, the row of the plan plus
+/// one (0: the library's own), and the [`Reason`] why the library made it.
+type Key = (usize, u32, u32, usize, u64);
 
 static RAN: Mutex<BTreeMap<Key, (u64, u64)>> = Mutex::new(BTreeMap::new());
 
 /// Added to the number of a kind for calls that were only begun.
 const BEGUN: usize = Kind::ALL.len();
 
-/// Counts a call, in the class of sizes `2^(k-1) .. 2^k`.
-pub fn count(kind: Kind, bytes: u64, ranks: u32, row: Option<usize>, took: Duration) {
-    add(kind as usize, bytes, ranks, row, took);
+/// Counts a planned call, in the class of sizes `2^(k-1) .. 2^k`.
+pub fn count(kind: Kind, bytes: u64, ranks: u32, row: usize, took: Duration) {
+    add(kind as usize, bytes, ranks, Ok(row), took);
+}
+
+/// Counts a call that the library made.
+pub fn count_unplanned(kind: Kind, bytes: u64, ranks: u32, why: Reason, took: Duration) {
+    add(kind as usize, bytes, ranks, Err(why), took);
 }
 
 /// Counts a call that was only begun, with the time until it was complete.
 pub fn count_begun(kind: Kind, bytes: u64, ranks: u32, row: usize, took: Duration) {
-    add(kind as usize + BEGUN, bytes, ranks, Some(row), took);
+    add(kind as usize + BEGUN, bytes, ranks, Ok(row), took);
 }
 
-fn add(kind: usize, bytes: u64, ranks: u32, row: Option<usize>, took: Duration) {
+fn add(kind: usize, bytes: u64, ranks: u32, row: Result<usize, Reason>, took: Duration) {
     if settings().report.is_none() {
         return;
     }
     let class = u64::BITS - bytes.leading_zeros();
     let mut ran = RAN.lock().unwrap_or_else(PoisonError::into_inner);
-    let entry = ran.entry((kind, class, ranks, row.map_or(0, |r| r + 1))).or_default();
+    let (row, why) = row.map_or_else(|why| (0, why as u64), |row| (row + 1, 0));
+    let entry = ran.entry((kind, class, ranks, row, why)).or_default();
     entry.0 += 1;
     entry.1 = entry.1.saturating_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
 }
@@ -56,7 +63,7 @@ pub fn name_of(row: usize) -> String {
 }
 
 /// Words of one row that ranks send: the key, calls, nanoseconds.
-const ROW: usize = 6;
+const ROW: usize = 7;
 
 /// Gathers and writes; all ranks of the program take part, whether they have a report to write or not.
 pub fn finish(library: &Library, home: &Home) {
@@ -68,8 +75,8 @@ pub fn finish(library: &Library, home: &Home) {
     let mut mine = vec![check::COMPARED.load(Ordering::Relaxed), check::DIFFERENT.load(Ordering::Relaxed)];
     mine.extend(passed::counts());
     let ran = RAN.lock().unwrap_or_else(PoisonError::into_inner);
-    for (&(kind, class, ranks, row), &(calls, nanoseconds)) in ran.iter() {
-        mine.extend([kind as u64, u64::from(class), u64::from(ranks), row as u64, calls, nanoseconds]);
+    for (&(kind, class, ranks, row, why), &(calls, nanoseconds)) in ran.iter() {
+        mine.extend([kind as u64, u64::from(class), u64::from(ranks), row as u64, why, calls, nanoseconds]);
     }
     let Ok(all) = library.gather(&mine, world) else { return };
     // A rank with another version of this library has other words.
@@ -82,7 +89,7 @@ pub fn finish(library: &Library, home: &Home) {
         say(&format!("check: {compared} planned calls compared with the library's, {different} differences"));
     }
     let Some(target) = &settings().report else { return };
-    let text = text(&all, compared, different);
+    let text = text(library, &all, compared, different);
     match target {
         Report::Stderr => text.lines().for_each(say),
         Report::File(path) => {
@@ -103,10 +110,10 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
 fn key(row: &[u64]) -> Option<Key> {
     let (kind, class) = (usize::try_from(row[0]).ok()?, u32::try_from(row[1]).ok()?);
     let (ranks, number) = (u32::try_from(row[2]).ok()?, usize::try_from(row[3]).ok()?);
-    (kind < 2 * BEGUN && class <= u64::BITS).then_some((kind, class, ranks, number))
+    (kind < 2 * BEGUN && class <= u64::BITS).then_some((kind, class, ranks, number, row[4]))
 }
 
-fn text(all: &[Vec<u64>], compared: u64, different: u64) -> String {
+fn text(library: &Library, all: &[Vec<u64>], compared: u64, different: u64) -> String {
     let passed = passed::NAMES.len();
     let mut rows: BTreeMap<Key, (u64, u64)> = BTreeMap::new();
     let mut others = vec![0u64; passed];
@@ -118,7 +125,7 @@ fn text(all: &[Vec<u64>], compared: u64, different: u64) -> String {
             let Some(key) = key(row) else { continue };
             let entry = rows.entry(key).or_default();
             // Communicators of the same size may each have made calls; the busiest rank stands for all.
-            *entry = (entry.0.max(row[4]), entry.1.max(row[5]));
+            *entry = (entry.0.max(row[5]), entry.1.max(row[6]));
         }
     }
     let mut text = format!("unisono report: {} ranks", all.len());
@@ -133,23 +140,29 @@ fn text(all: &[Vec<u64>], compared: u64, different: u64) -> String {
         "{:<14} {:>24} {:>6} {:>9} {:>12}  algorithm",
         "collective", "bytes", "ranks", "calls", "seconds"
     );
-    for ((kind, class, ranks, row), (calls, nanoseconds)) in rows {
+    for ((kind, class, ranks, row, why), (calls, nanoseconds)) in rows {
         let bytes = match class {
             0 => "0".to_owned(),
             1 => "1".to_owned(),
             _ => format!("{}-{}", 1u64 << (class - 1), u64::MAX >> (u64::BITS - class)),
         };
-        let algorithm = if row == 0 { "library".to_owned() } else { name_of(row - 1) };
+        let algorithm = if row == 0 { format!("library{}", note(reasons::text(why))) } else { name_of(row - 1) };
         let seconds = nanoseconds as f64 / 1e9;
         let (name, i) = (Kind::ALL[kind % BEGUN].name(), if kind < BEGUN { "" } else { "i" });
         let name = format!("{i}{name}");
         let _ = writeln!(text, "{name:<14} {bytes:>24} {ranks:>6} {calls:>9} {seconds:>12.6}  {algorithm}");
     }
-    for (name, calls) in passed::NAMES.iter().zip(others).filter(|(_, calls)| *calls > 0) {
-        let _ = writeln!(text, "{name:<46} {calls:>9} {:>12}  passed through", "");
+    for (place, calls) in others.into_iter().enumerate().filter(|(_, calls)| *calls > 0) {
+        let (name, why) = (passed::NAMES[place], note(reasons::of_passed(place, library)));
+        let _ = writeln!(text, "{name:<46} {calls:>9} {:>12}  passed through{why}", "");
     }
     if settings().check {
         let _ = writeln!(text, "checked {compared} planned calls: {different} differences");
     }
     text
+}
+
+/// A reason behind what it explains; nothing where there is none.
+fn note(reason: &str) -> String {
+    if reason.is_empty() { String::new() } else { format!(" ({reason})") }
 }

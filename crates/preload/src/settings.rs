@@ -101,11 +101,17 @@ fn switch(value: &OsStr) -> Option<bool> {
 }
 
 /// Whether this is the first rank, as launchers tell their processes before MPI is initialised; without one, it is.
-fn is_first() -> bool {
+pub fn is_first() -> bool {
     ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"]
         .iter()
         .find_map(std::env::var_os)
         .is_none_or(|rank| rank == "0")
+}
+
+/// The numbers of ranks that launchers gave to this process; with nested launchers there are several.
+pub fn sizes_by_launchers() -> Vec<u32> {
+    let names = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"];
+    names.iter().filter_map(|name| std::env::var(name).ok()?.parse().ok()).collect()
 }
 
 fn read_plan(path: OsString) -> Result<PlanFile, String> {

@@ -1,12 +1,27 @@
-"""`unisono tune --from`: how good choices are that a part of published measurements gives."""
+"""What commands that measure have in common, and `unisono tune --from`, which judges published measurements."""
 
 from math import exp, nan
 from typing import Any
 
-from unisono.base import interrupts
-from unisono.cli._output import print_json, print_lines, print_table, progress
+import click
 
-__all__ = ["judge"]
+from unisono.base import interrupts
+from unisono.cli._output import counted, print_json, print_lines, print_table, progress
+from unisono.mpi.groups import shared_cores
+
+__all__ = ["judge", "note_shared_cores"]
+
+
+def note_shared_cores(mpi: Any, world: Any) -> None:
+    """Notes on standard error that ranks share cores, whose times then depend on how they wait; all ranks call it."""
+    crowded = shared_cores(mpi, world)
+    if world.rank == 0 and crowded is not None:
+        ranks, cores = crowded
+        click.echo(
+            f"note: {ranks} ranks share {counted(cores, 'core')}: a rank that waits takes time from "
+            "others, and these times do not hold for ranks with a core each",
+            err=True,
+        )
 
 
 def judge(folder: str, share: float, as_json: bool) -> int:

@@ -93,7 +93,12 @@ def print_table(
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in columns:
         table.add_column(
-            column, justify="right" if column in right else "left", no_wrap=column in (*right, *whole), overflow="fold"
+            column,
+            justify="right" if column in right else "left",
+            no_wrap=column in (*right, *whole),
+            overflow="fold",
+            # A heading breaks between words only.
+            min_width=max(map(len, column.split()), default=0),
         )
     for row in rows:
         table.add_row(*map(printable, row))
@@ -147,6 +152,11 @@ def time_of(times: Mapping[str, Any]) -> str:
 def unit_of(times: Mapping[str, Any]) -> str:
     """The unit of :func:`time_of`."""
     return "cycles" if times["cycles"] is not None else "µs"
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 row`` or ``3 rows``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def one_of(names: Sequence[str]) -> str:

@@ -29,6 +29,7 @@ __all__ = [
     "NO_GRAPH",
     "NO_MACHINE",
     "PLACED_FILE",
+    "PLAN_FILE",
     "PROGRAM",
     "SUBSET",
     "VIEWED_FILE",
@@ -100,6 +101,13 @@ GPU_PLAN = (
 NOT_A_GPU_PLAN = (
     Unused(("trust_relaxed",), "is for plans for GPUs with relaxed signals; drop it"),
     Unused(("processors",), "is for plans for GPUs; drop it"),
+)
+#: A table of schedules for MPI programs, which are stored compiled.
+PLAN_FILE = (
+    Unused(
+        ("machine", *_PART, "fail", *_PLANNED, "model", "method", "seed", "certificate", "check"),
+        "is for one schedule, and a .plan is proved as it is stored; drop it",
+    ),
 )
 #: Code for other targets than GPUs.
 NOT_FOR_GPUS = (

@@ -10,6 +10,7 @@ from unisono import Error, InputError, load_plans
 from unisono.base.facts import reduces
 from unisono.base.inputs import parse_bytes
 from unisono.base.reports import PlanRow
+from unisono.cli._measurements import note_shared_cores
 from unisono.cli._options import json_option
 from unisono.cli._output import params_text, print_json, print_lines, print_table, progress
 from unisono.cli._types import COLLECTIVE
@@ -46,13 +47,16 @@ def bench(collective: str, plan_file: str, vs: str, sizes: str, rounds: int, as_
             raise InputError(f"a comparison needs at least two ranks: {command}")
         counts = [size // 4 for size in sizes_of(sizes)]
         rows = [row for row in load_plans(plan_file) if row["collective"] == collective]
+        if not rows:
+            raise InputError(f"'{plan_file}' has no rows for {collective}; 'unisono show {plan_file}' lists its rows")
         if not any(row["ranks"] == world.size for row in rows):
-            known = ", ".join(sorted({str(row["ranks"]) for row in rows})) or "none"
+            known = ", ".join(map(str, sorted({row["ranks"] for row in rows})))
             message = f"'{plan_file}' has no rows for {collective} on {world.size} ranks; it has them for {known}"
             raise InputError(message)
         return counts, [row for row in rows if row["ranks"] == world.size]
 
     counts, table = together(world, checked)
+    note_shared_cores(mpi, world)
     node = world.Split_type(mpi.COMM_TYPE_SHARED)
     per_node = world.allreduce(node.size, op=mpi.MAX)
     node.Free()

@@ -9,6 +9,7 @@ from unisono import InputError
 from unisono.base.files import check_writable, write
 from unisono.calibration import POOR, Calibration, Levels, calibrate_levels
 from unisono.calibration import calibrate as measure
+from unisono.cli._measurements import note_shared_cores
 from unisono.cli._options import json_option
 from unisono.cli._output import number, print_fields, print_json, print_lines, print_table, progress
 from unisono.mpi.library import import_mpi, together
@@ -38,6 +39,7 @@ def calibrate(output: str, name: str, rounds: int, levels: bool, as_json: bool) 
         check_writable(output)
 
     together(mpi.COMM_WORLD, check)
+    note_shared_cores(mpi, mpi.COMM_WORLD)
     with progress("calibrating") as on_step:
         measured = calibrate_levels(rounds, on_step) if levels else measure(rounds, on_step)
     if measured is None:
@@ -92,8 +94,12 @@ def _print(measured: Calibration, machine: dict[str, object]) -> None:
     if poor:
         print_lines(
             f"poor fit: {', '.join(poor)} (more than {POOR:.0%} off a line, or a negative part); "
-            "measure on a quiet machine, with more rounds, or take what rests on it with care"
+            "measure on a quiet machine, with more rounds, or treat predictions from it with care"
         )
+    for name, sizes in measured.set_aside().items():
+        some = ", ".join(map(str, sizes))
+        what = "peers" if name.startswith("multicast") else "bytes"
+        print_lines(f"{name} is fitted without {some} {what}, whose rounds other work disturbed; measure again")
     if measured.one_peer:
         print_lines(
             "with two ranks, a multicast sends several times to one rank; use four or more ranks for better prices"

@@ -1,4 +1,4 @@
-"""`unisono doctor`: what is installed, and what mends the rest."""
+"""`unisono doctor`: what is installed, and what fixes the rest."""
 
 import click
 
@@ -12,7 +12,7 @@ __all__ = ["doctor"]
 @click.command()
 @json_option
 def doctor(as_json: bool) -> int:
-    """Tells what is installed, which MPI is found and whether it works, and the command that mends what is missing.
+    """Tells what is installed, which MPI is found and whether it works, and the command that fixes what is missing.
 
     The exit code is 1 where something is missing that the main work needs; packages that only some commands use do not
     count.
@@ -24,5 +24,5 @@ def doctor(as_json: bool) -> int:
     else:
         states = {(True, True): "ok", (True, False): "ok", (False, True): "MISSING", (False, False): "absent"}
         rows = [[check.name, states[check.ok, check.needed], check.found, check.mend] for check in checks]
-        print_table(["", "", "found", "to mend it"], rows)
+        print_table(["", "", "found", "to fix it"], rows)
     return 0 if all(check.ok or not check.needed for check in checks) else 1

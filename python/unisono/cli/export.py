@@ -7,7 +7,7 @@ from unisono.base.files import check_writable, write
 from unisono.cli._completion import of_names
 from unisono.cli._failures import NO, say
 from unisono.cli._options import json_option, limit_options
-from unisono.cli._output import one_of, print_json, print_lines, working
+from unisono.cli._output import counted, one_of, print_json, print_lines, working
 from unisono.mpi.exports import FORMATS, export_table, loading, shown
 from unisono.planning.decision_tables import read_table
 
@@ -38,14 +38,14 @@ def export(table: str, target: str, output: str, library: str | None, check: boo
         # A row that the file does not have is no evidence of it.
         rows = read_table(table)
         written = [rows[at] for at in made["written"]]
-        checked = shown(written, target, made["load"], output) if check else "names, ranges and completeness"
+        checked = shown(written, target, made["load"], output, library) if check else "names, ranges and completeness"
     load = loading(made["load"], output)
     if as_json:
         report = {key: made[key] for key in ("rows", "left", "notes")}
         print_json({"file": output, "format": target, "checked": checked, "load": load, "refused": None, **report})
         return 0
     print_lines(
-        f"wrote {output}: {made['rows']} {'row' if made['rows'] == 1 else 'rows'} of the table",
+        f"wrote {output}: {counted(made['rows'], 'row')} of the table",
         f"load it with: {' '.join(load)}",
         f"checked: {checked}",
         *(f"left to the library: {reason}" for reason in made["left"]),

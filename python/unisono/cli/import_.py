@@ -6,7 +6,7 @@ from unisono.base.files import check_writable, save
 from unisono.base.inputs import element_count
 from unisono.cli._completion import of_names
 from unisono.cli._options import json_option, limit_options
-from unisono.cli._output import one_of, print_json, print_lines, working
+from unisono.cli._output import counted, one_of, print_json, print_lines, working
 from unisono.planning.emission import IMPORTED_FORMATS, import_schedule
 
 __all__ = ["import_"]
@@ -63,6 +63,6 @@ def import_(
         )
         return
     print_lines(
-        f"wrote {output}: {schedule.collective} of {schedule.elements} elements on {schedule.ranks} ranks, "
+        f"wrote {output}: {schedule.collective} of {schedule.elements} elements on {counted(schedule.ranks, 'rank')}, "
         f"{schedule.instructions} instructions"
     )

@@ -142,7 +142,10 @@ def _sizes(serve: str | None, planned: int) -> tuple[int, int | None]:
     first, dash, last = serve.partition("-")
     if not dash:
         raise InputError(f"--serve is '{serve}'; accepted are FIRST-LAST, as in 1KiB-64KiB or 64KiB-any, and all")
-    return parse_bytes(first), None if last in ("", "any") else parse_bytes(last)
+    least, most = parse_bytes(first), None if last in ("", "any") else parse_bytes(last)
+    if most is not None and most < least:
+        raise InputError(f"--serve is '{serve}': the first size exceeds the last; accepted are FIRST-LAST, ascending")
+    return least, most
 
 
 def print_report(report: PlanReport, candidates: int | None) -> None:

@@ -4,19 +4,16 @@ import os
 import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 import click
 
 from unisono import InputError
 from unisono.base.files import check_writable, is_file
-from unisono.cli._output import print_lines
-from unisono.mpi.launchers import environment, find_launcher, is_launcher, variables
+from unisono.cli._output import counted, print_lines
+from unisono.mpi.launchers import check_program, environment, find_launcher, is_launcher, variables
+from unisono.planning.plan_files import is_plan_file
 
 __all__ = ["run"]
-
-#: The first bytes of every plan file.
-_BEGINNING = b"UNISPLAN"
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -53,7 +50,7 @@ def run(
         raise InputError(f"-n is {ranks}; accepted is a whole number from 1 on")
     if plan is not None and not is_file(plan):
         raise InputError(f"there is no plan '{plan}'; 'unisono plan ... -o FILE.plan' writes one")
-    if plan is not None and not _is_plan(plan):
+    if plan is not None and not is_plan_file(plan):
         raise InputError(f"'{plan}' is not a plan file; 'unisono plan ... -o FILE.plan' and 'unisono tune' write them")
     if report is not None and report != "stderr":
         check_writable(report)
@@ -62,7 +59,10 @@ def run(
             f"'{program[0]}' starts ranks itself, and -n {ranks} would start it {ranks} times; name the program after "
             f"--, and give {program[0]}'s options as in --launcher '{program[0]} --hostfile hosts'"
         )
-    starter = find_launcher(program[0], launcher)
+    starter = find_launcher(program[0], launcher, present=not dry_run)
+    if not starter.options and starter.family != "other":
+        # With options of its own a launcher may look for the program elsewhere, and schedulers on other nodes.
+        check_program(program[0])
     cores = len(os.sched_getaffinity(0))
     switches = {
         "UNISONO_CHECK": check,
@@ -77,14 +77,8 @@ def run(
         return 0
     if ranks > cores and not starter.options and starter.family != "other":
         slow = "; MPICH's waiting ranks do not yield, so expect it to be slow" if starter.family == "mpich" else ""
-        click.echo(f"note: {ranks} ranks share {cores} cores{slow}", err=True)
+        click.echo(f"note: {ranks} ranks share {counted(cores, 'core')}{slow}", err=True)
     sys.stdout.flush()
     done = subprocess.run(command, env=environment(starter), check=False)
     # A signal's number counts from 128, as a shell has it.
     return done.returncode if done.returncode >= 0 else 128 - done.returncode
-
-
-def _is_plan(name: str) -> bool:
-    """Whether a file begins as plan files do; the library that reads it in the ranks checks the rest."""
-    with Path(name).open("rb") as file:
-        return file.read(len(_BEGINNING)) == _BEGINNING

@@ -10,9 +10,9 @@ from unisono import InputError
 from unisono.base import names
 from unisono.base.files import check_writable
 from unisono.cli._completion import of_names
-from unisono.cli._measurements import judge
+from unisono.cli._measurements import judge, note_shared_cores
 from unisono.cli._options import json_option
-from unisono.cli._output import params_text, print_json, print_lines, print_table, progress
+from unisono.cli._output import counted, params_text, print_json, print_lines, print_table, progress
 from unisono.cli._types import MACHINE
 from unisono.cli.bench import sizes_of
 from unisono.machines.descriptions import of_ranks
@@ -21,11 +21,17 @@ from unisono.mpi.exports import FORMATS, says
 from unisono.mpi.groups import counts as whole_numbers
 from unisono.mpi.library import import_mpi, together
 from unisono.sampled_tuning import tune_share
-from unisono.tuning import LIBRARY, Cell, groups, rows_of
+from unisono.tuning import LIBRARY, MOSTLY, SHORT, Cell, groups, rows_of
 from unisono.tuning import tune as measure
 
 __all__ = ["tune"]
 
+_FOOTER = (
+    "* chosen. A schedule replaces the library if its time is at least 5 % less and it won 5 of 6 rounds.",
+    f"Below {SHORT // 1024} KiB a round is won only by a time below all of the library's, and the library stays where "
+    "ranks share cores.",
+    "Along the sizes a choice may be kept, at up to 5 % more time, where another one would serve a short range only.",
+)
 _Says = Callable[[unisono.Plan], str | None] | None
 #: The library for MPI programs of Unisono, which runs every schedule.
 PRELOAD = "preload"
@@ -57,6 +63,7 @@ _SIZES = "8,64,512,4KiB,32KiB,256KiB,1MiB,4MiB"
     show_default=True,
     help="Measure only what a file of this format can express, for 'unisono export'; preload: everything.",
 )
+@click.option("--library", metavar="FILE", help="With --for mpich-json: the libmpi.so.12 that is to read the file.")
 @click.option("-o", "--output", metavar="T.plan", help="The plan file to write.")
 @click.option(
     "--from",
@@ -80,6 +87,7 @@ def tune(
     candidates: int,
     rounds: int,
     target: str,
+    library: str | None,
     output: str | None,
     results: str | None,
     share: float | None,
@@ -92,21 +100,22 @@ def tune(
         if collectives or machine or output:
             raise InputError("--from judges all collectives of the measurements, without COLLECTIVE, --machine and -o")
         return judge(results, 0.25 if share is None else share, as_json)
-    if collectives is None or machine is None or output is None:
-        raise InputError("tune needs a COLLECTIVE, --machine M.toml and -o T.plan, or --from FOLDER")
     mpi = import_mpi()
     world = mpi.COMM_WORLD
+    wished, model, file = together(world, lambda: _needed(collectives, machine, output))
 
     def checked() -> tuple[list[str], unisono.Machine, list[int], list[int], list[int] | None, _Says]:
-        asked = list(dict.fromkeys(map(names.collective, collectives.split(","))))
+        asked = list(dict.fromkeys(map(names.collective, wished.split(","))))
         wrong = next((name for name in asked if name not in MEASURED), None)
         if wrong is not None:
             raise InputError(f"'{wrong}' cannot be tuned; accepted are {', '.join(MEASURED)}")
+        if library is not None and target != "mpich-json":
+            raise InputError(f"--library is for --for mpich-json, and not for {target}")
         if candidates < 1 or rounds < 2:
             raise InputError("--candidates is at least 1, and --rounds at least 2")
-        if not output.endswith(".plan"):
-            raise InputError(f"'{output}' does not end in .plan, and a plan file does")
-        check_writable(output)
+        if not file.endswith(".plan"):
+            raise InputError(f"'{file}' does not end in .plan, and a plan file does")
+        check_writable(file)
         if world.size < 2:
             command = "mpiexec -n 4 unisono tune allreduce --machine M.toml -o T.plan"
             raise InputError(f"tuning needs at least two ranks: {command}")
@@ -114,11 +123,12 @@ def tune(
         if wanted[0] < 2:
             raise InputError("--ranks has 1; one rank has nothing to tune")
         limits = whole_numbers(per_node, "--per-node", world.size) if per_node else None
-        where = of_ranks(machine, world.size, "tuning is for")
-        expressible = None if target == PRELOAD else says(target)
+        where = of_ranks(model, world.size, "tuning is for")
+        expressible = None if target == PRELOAD else says(target, library)
         return asked, where, sorted({size // 4 for size in sizes_of(sizes)}), wanted, limits, expressible
 
     kinds, where, counts, wanted, limits, expressible = together(world, checked)
+    note_shared_cores(mpi, world)
     placed, limits, missing = groups(mpi, world, wanted, limits)
     if not placed:
         together(world, lambda: _refuse(missing))
@@ -136,22 +146,30 @@ def tune(
         (row.collective, row.ranks, row.per_node, row.first_bytes): row for f in measured for row in rows_of(f, where)
     }
     rows = list(found.values())
-    unisono.save_plans([(row.serves, row.first_bytes, row.last_bytes, row.per_node) for row in rows], output)
+    unisono.save_plans([(row.serves, row.first_bytes, row.last_bytes, row.per_node) for row in rows], file)
     cells = list({id(cell): cell for family in measured for of in family.cells.values() for cell in of}.values())
     if as_json:
         table = [row.report() for row in rows]
         points = len([contender for cell in cells for contender in cell.contenders])
-        counted = {"measured": points, "points": points} if spent is None else spent._asdict()
-        print_json({"table": table, "cells": [c.report() for c in cells], "missing": missing, "file": output} | counted)
+        amounts = {"measured": points, "points": points} if spent is None else spent._asdict()
+        print_json({"table": table, "cells": [c.report() for c in cells], "missing": missing, "file": file} | amounts)
         return 0
     _print(cells)
     print_lines(*(f"not to be had on these nodes: {text}" for text in missing))
     between = len({(row.ranks, row.per_node) for row in rows if not row.measured})
-    note = f"; times on {between} more numbers of ranks were interpolated" if between else ""
+    note = f"; those for {counted(between, 'more rank count')} were interpolated" if between else ""
     if spent is not None:
         print_lines(f"measured {spent.measured} of {spent.points} points; ~ : expected from these")
-    print_lines("", f"wrote {output}: {len(rows)} rows{note}")
+    print_lines("", f"wrote {file}: {counted(len(rows), 'row')}{note}")
     return 0
+
+
+def _needed(collectives: str | None, machine: str | None, output: str | None) -> tuple[str, str, str]:
+    if collectives is not None and machine is not None and output is not None:
+        return collectives, machine, output
+    named = {"a COLLECTIVE": collectives, "--machine M.toml": machine, "-o T.plan": output}
+    missing = " and ".join(name for name, value in named.items() if value is None)
+    raise InputError(f"tune lacks {missing}: mpiexec -n 4 unisono tune allreduce --machine M.toml -o T.plan")
 
 
 def _refuse(missing: list[str]) -> None:
@@ -166,6 +184,8 @@ def _print(cells: list[Cell]) -> None:
             name = "the library" if contender.name == LIBRARY else contender.name
             params: dict[str, Any] = {} if contender.plan is None else contender.plan.params
             unused = "" if contender.effective else "(did not serve)"
+            if contender.left and contender.won >= MOSTLY * cell.rounds:
+                unused = "(short, on shared cores)"
             rows.append(
                 [
                     *((cell.collective, str(cell.ranks), str(cell.bytes)) if at == 0 else ("", "", "")),
@@ -176,4 +196,4 @@ def _print(cells: list[Cell]) -> None:
             )
     right = ["ranks", "bytes", "µs", "rounds won"]
     print_table(["collective", "ranks", "bytes", "contender", "µs", "rounds won"], rows, right)
-    print_lines("* : chosen; the library stays where nothing is clearly faster")
+    print_lines(*_FOOTER)

@@ -13,10 +13,12 @@ from unisono.base.reports import ProofReport
 from unisono.cli._failures import NO
 from unisono.cli._gpu_plans import Steps, place_of_step, verify_plan, with_steps
 from unisono.cli._options import asked_shape, json_option, limit_options, maybe_file_or_plan_options, schedule_of
-from unisono.cli._output import duration, print_fields, print_json, print_lines, working
-from unisono.cli._sources import BOUND_CERTIFICATE, CERTIFICATE, GPU_PLAN, NOT_A_GPU_PLAN, refuse_unused
+from unisono.cli._output import counted, duration, print_fields, print_json, print_lines, working
+from unisono.cli._plan_files import verify_plan_file
+from unisono.cli._sources import BOUND_CERTIFICATE, CERTIFICATE, GPU_PLAN, NOT_A_GPU_PLAN, PLAN_FILE, refuse_unused
 from unisono.planning.emission import check_registers
 from unisono.planning.gpu_plans import is_gpu_plan, msccl_steps
+from unisono.planning.plan_files import is_plan_file
 
 __all__ = ["verify"]
 
@@ -69,7 +71,8 @@ def verify(
 ) -> int:
     """Proves the schedule in FILE, or the one planned for COLLECTIVE: complete, free of deadlock and races.
 
-    FILE may be a plan for GPUs (MSCCL++ JSON), whose faults are shown with the shortest run that leads to them.
+    FILE may be a plan for GPUs (MSCCL++ JSON), whose faults are shown with the shortest run that leads to them, or a
+    .plan for MPI programs, all of whose schedules are proved as they are stored.
 
     Without FILE and COLLECTIVE, --certificate FILE and --machine check the prices of a bound.
     """
@@ -79,6 +82,9 @@ def verify(
         checks: dict[str, Any] = {"trust_relaxed": trust_relaxed, "processors": processors}
         return verify_plan(file_or_collective, size, options["dtype"], method, as_json, **checks)
     refuse_unused(NOT_A_GPU_PLAN)
+    if file_or_collective is not None and is_plan_file(file_or_collective):
+        refuse_unused(PLAN_FILE)
+        return verify_plan_file(file_or_collective, as_json)
     if file_or_collective is None:
         return _check_bound(certificate, machine, options, as_json)
     if check is not None:
@@ -121,8 +127,9 @@ def _check_bound(certificate: str | None, machine: str | None, options: dict[str
     if as_json:
         print_json(found)
         return 0 if found["holds"] else NO
-    ranks = f"{found['ranks']} rank{'' if found['ranks'] == 1 else 's'}"
-    claim = f"{found['collective']} of {found['bytes']} bytes on {ranks} of {found['machine']}"
+    claim = (
+        f"{found['collective']} of {found['bytes']} bytes on {counted(found['ranks'], 'rank')} of {found['machine']}"
+    )
     if found["seconds"] is not None:
         print_lines(f"accepted: {claim} takes at least {duration(found['seconds'])}")
     else:
@@ -197,7 +204,7 @@ def _print(proof: Proof, schedule: Schedule, steps: Steps | None) -> None:
     said = {True: "yes", False: "no"}
     print_lines(
         f"{'proved' if proof.holds else 'refused'}: {schedule.collective} of {schedule.elements} {schedule.dtype} on "
-        f"{schedule.ranks} ranks, {schedule.instructions} instructions"
+        f"{counted(schedule.ranks, 'rank')}, {counted(schedule.instructions, 'instruction')}"
     )
     print_fields(
         [

@@ -43,7 +43,8 @@ class Collectives:
         self._comm = comm
         if not LIBRARY.exists():
             raise InputError(
-                f"the library for MPI programs is missing ('{LIBRARY}'); 'unisono doctor' says what mends it"
+                f"the library for MPI programs is missing ('{LIBRARY}'); 'unisono doctor' names the command that "
+                "fixes it"
             )
         own = ctypes.CDLL(_copy(LIBRARY))
         self._repeat = own.unisono_repeat

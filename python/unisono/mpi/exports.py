@@ -34,7 +34,7 @@ def export_table(
 
     Raises:
         InputError: no such format, no such table, or the library's table cannot be read.
-        UnsupportedError: no row of the table can be said.
+        UnsupportedError: no row of the table can be expressed.
 
     """
     rows = read_table(table)
@@ -55,6 +55,8 @@ def export_table(
 def _image(target: str, library: str | os.PathLike[str] | None) -> bytes | None:
     """The library whose table a file must hold, for formats that need one."""
     if target != "mpich-json":
+        if library is not None:
+            raise InputError(f"--library is for mpich-json, whose file holds the library's table; not for {target}")
         return None
     found = Path(library) if library is not None else installations.mpich_image()
     if found is None:
@@ -62,8 +64,10 @@ def _image(target: str, library: str | os.PathLike[str] | None) -> bytes | None:
     return read_bytes(found, MOST_LIBRARY_BYTES)
 
 
-def says(target: str) -> Callable[[Plan], str | None]:
+def says(target: str, library: str | os.PathLike[str] | None = None) -> Callable[[Plan], str | None]:
     """The algorithm by which a file of that format says a plan at its size; None where it cannot.
+
+    ``library`` is as for :func:`export_table`.
 
     Raises:
         InputError: no such format, or the library whose table it needs was not found.
@@ -71,7 +75,7 @@ def says(target: str) -> Callable[[Plan], str | None]:
     """
     if target not in FORMATS:
         raise InputError(f"'{target}' is not a format of tuning files; accepted are {', '.join(FORMATS)}")
-    image = _image(target, None)
+    image = _image(target, library)
 
     def of(plan: Plan) -> str | None:
         about = plan.report()
@@ -107,42 +111,73 @@ def loading(load: list[str], file: str | os.PathLike[str]) -> list[str]:
     return [word.removesuffix("FILE") + os.fspath(file) if word.endswith(("=FILE", " FILE")) else word for word in load]
 
 
-def shown(rows: list[dict[str, Any]], target: str, load: list[str], file: str | os.PathLike[str]) -> str:
-    """How a file was shown to be in effect: by the bits of float sums before and after, where the library is here."""
+def shown(
+    rows: list[dict[str, Any]],
+    target: str,
+    load: list[str],
+    file: str | os.PathLike[str],
+    image: str | os.PathLike[str] | None = None,
+) -> str:
+    """How a file was shown to be in effect: by results before and after, where the library is here.
+
+    ``image`` is the library whose table the file has; a run of another one would show nothing.
+    """
     name = _RUNS_WITH.get(target)
     if name is None:
         return f"{_STATIC}; not run"
     library = installations.find(name)
     if library is None:
         return f"{_STATIC}; not run: there is no {name} here"
-    sizes = _sizes(rows)
-    if not sizes:
-        return f"{_STATIC}; not run: no allreduce of floats on 2 to {installations.MOST_RANKS} ranks is in the table"
+    if image is not None and not library.holds(Path(image)):
+        return f"{_STATIC}; not run: '{image}' is not of the {name} of {library.python}, which has mpi4py"
+    calls = _calls(rows)
+    if not calls:
+        return f"{_STATIC}; not run: no row of 2 to {installations.MOST_RANKS} ranks and at most 16 MiB is in the file"
     path = str(Path(file).resolve())
     load = loading(load, path)
     found = []
-    for ranks, wanted in sizes.items():
+    for ranks, wanted in calls.items():
         try:
-            before = library.bits(ranks, wanted, [word for word in load if path not in word])
-            after = library.bits(ranks, wanted, load)
+            before = library.results(ranks, wanted, [word for word in load if path not in word])
+            after = library.results(ranks, wanted, load)
         except RuntimeError as error:
             return f"{_STATIC}; {name} failed with it on {ranks} ranks: {error}"
-        for size in wanted:
-            note = "result bits changed" if before[size] != after[size] else "same result bits"
-            found.append(f"allreduce of {size} bytes on {ranks} ranks: {note} ({before[size]}, {after[size]})")
+        for call in wanted:
+            note = _compared(call[0], before[call], after[call])
+            found.append(f"{call[0]} of {call[1]} bytes on {ranks} ranks: {note}")
     return f"{_STATIC}; run with {name}: " + "; ".join(found)
 
 
-def _sizes(rows: list[dict[str, Any]]) -> dict[int, list[int]]:
-    """For each rank count that can be run, one size in bytes inside each row of an allreduce."""
-    sizes: dict[int, list[int]] = {}
+#: Collectives that add up floats, whose bits tell the order.
+_ADDS = ("allreduce", "reduce", "reduce-scatter", "scan")
+#: Collectives whose bytes are those of one rank's block.
+_OF_BLOCKS = ("allgather", "alltoall", "gather", "scatter", "reduce-scatter")
+
+
+def _compared(collective: str, before: str, after: str) -> str:
+    hashes = f"({before}, {after})"
+    if collective not in _ADDS:
+        same = "ran, with the same result as without the file; no sum shows which algorithm ran"
+        return same if before == after else f"another result than without the file {hashes}"
+    if before != after:
+        return f"result bits changed {hashes}: the file has an effect"
+    return f"same result bits {hashes}: both add in the same order, or the file has no effect"
+
+
+def _calls(rows: list[dict[str, Any]]) -> dict[int, list[tuple[str, int]]]:
+    """For each rank count that can be run, a call of one size in bytes inside each row."""
+    calls: dict[int, list[tuple[str, int]]] = {}
     for row in rows:
+        collective, ranks = row["collective"], row["ranks"]
         last = row["last_bytes"] if row["last_bytes"] is not None else 2**62
-        size = min(last, max(row["first_bytes"] + 3, 64 * row["ranks"])) // 4 * 4
-        runs = row["collective"] == "allreduce" and 2 <= row["ranks"] <= installations.MOST_RANKS
-        if runs and row["algorithm"] != "library" and max(4, row["first_bytes"]) <= size <= 2**24:
-            sizes.setdefault(row["ranks"], []).append(size)
-    return {ranks: sorted(set(wanted)) for ranks, wanted in sizes.items()}
+        size = min(last, max(row["first_bytes"] + 3, 64 * ranks)) // 4 * 4
+        fits = max(4, row["first_bytes"]) <= size <= 2**24 // (ranks if collective in _OF_BLOCKS else 1)
+        if 2 <= ranks <= installations.MOST_RANKS and row["algorithm"] != "library":
+            if collective == "barrier":
+                calls.setdefault(ranks, []).append((collective, 0))
+            elif fits:
+                calls.setdefault(ranks, []).append((collective, size))
+    return {ranks: sorted(set(wanted)) for ranks, wanted in calls.items()}
 
 
 def export(
@@ -155,7 +190,7 @@ def export(
 
     Raises:
         InputError: as :func:`export_table`, or the file cannot be written.
-        UnsupportedError: no row of the table can be said; nothing is written.
+        UnsupportedError: no row of the table can be expressed; nothing is written.
 
     """
     made = export_table(table, target, library)

@@ -1,5 +1,6 @@
 """Communicators of fewer ranks, chosen by how many of them share a node."""
 
+import os
 import re
 import time
 from collections.abc import Sequence
@@ -7,7 +8,7 @@ from typing import Any
 
 from unisono._core import InputError
 
-__all__ = ["counts", "members", "nodes", "wait_for"]
+__all__ = ["counts", "members", "nodes", "shared_cores", "wait_for"]
 
 
 def nodes(mpi: Any, world: Any) -> list[list[int]]:
@@ -19,6 +20,21 @@ def nodes(mpi: Any, world: Any) -> list[list[int]]:
     for rank, of in enumerate(world.allgather(first)):
         found.setdefault(of, []).append(rank)
     return list(found.values())
+
+
+def shared_cores(mpi: Any, world: Any) -> tuple[int, int] | None:
+    """The ranks and the cores of the fullest node whose ranks have no core each; None if there is none.
+
+    All ranks of ``world`` call it. Cores are those on which the ranks may run.
+    """
+    own = frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+    allowed = world.allgather(frozenset(own))
+    crowded = []
+    for ranks in nodes(mpi, world):
+        cores = len(frozenset().union(*(allowed[rank] for rank in ranks)))
+        if len(ranks) > cores:
+            crowded.append((len(ranks), cores))
+    return max(crowded, key=lambda found: found[0] / found[1], default=None)
 
 
 def members(nodes: Sequence[Sequence[int]], ranks: int, per_node: int) -> list[int] | None:

@@ -25,8 +25,19 @@ class Library:
     launcher: Path
     python: Path
 
+    def holds(self, file: Path) -> bool:
+        """Whether a file lies in the folder of this installation."""
+        return self.launcher.resolve().parent.parent in file.resolve().parents
+
     def bits(self, ranks: int, sizes: Sequence[int], load: Sequence[str] = ()) -> dict[int, str]:
-        """Hashes of float sums by size in bytes.
+        """Hashes of the float sums of an allreduce, by size in bytes; see :meth:`results`."""
+        found = self.results(ranks, [("allreduce", size) for size in sizes], load)
+        return {size: found["allreduce", size] for size in sizes}
+
+    def results(
+        self, ranks: int, calls: Sequence[tuple[str, int]], load: Sequence[str] = ()
+    ) -> dict[tuple[str, int], str]:
+        """Hashes of the results of collectives by name and size in bytes, as MPI counts them, of float32.
 
         ``load`` are settings of the library: arguments of its launcher for Open MPI, variables for MPICH.
 
@@ -42,7 +53,8 @@ class Library:
             options += [word for argument in load for word in argument.split(" ", 2)]
         else:
             environment |= dict(variable.split("=", 1) for variable in load)
-        command = [str(self.launcher), *options, str(self.python), str(_BITS), *map(str, sizes)]
+        names = {f"{collective}:{size}": (collective, size) for collective, size in calls}
+        command = [str(self.launcher), *options, str(self.python), str(_BITS), *names]
         try:
             ran = subprocess.run(
                 command, env=environment, capture_output=True, text=True, errors="replace", timeout=120
@@ -50,8 +62,8 @@ class Library:
         except subprocess.TimeoutExpired:
             raise RuntimeError("the run did not end within 120 seconds") from None
         found = [line.split() for line in ran.stdout.replace("\0", "").splitlines()]
-        hashes = {int(words[0]): words[1] for words in found if len(words) == 2 and words[0].isdigit()}
-        if ran.returncode or set(hashes) != set(sizes):
+        hashes = {names[words[0]]: words[1] for words in found if len(words) == 2 and words[0] in names}
+        if ran.returncode or set(hashes) != set(calls):
             last = (ran.stderr.strip() or ran.stdout.strip() or "nothing was printed").splitlines()[-1]
             raise RuntimeError(last)
         return hashes

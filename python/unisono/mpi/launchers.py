@@ -1,18 +1,32 @@
 """Starting a program under MPI with the library that runs planned collectives loaded before it."""
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from unisono._core import InputError
 from unisono.base.messages import shown
 
-__all__ = ["LIBRARY", "SETTINGS", "Launcher", "environment", "family", "find_launcher", "is_launcher", "variables"]
+__all__ = [
+    "LIBRARY",
+    "SETTINGS",
+    "Launcher",
+    "check_program",
+    "environment",
+    "family",
+    "find_launcher",
+    "installed",
+    "is_launcher",
+    "linked_library",
+    "variables",
+]
 
 #: The library that is loaded before the program.
 LIBRARY = Path(__file__).parents[1] / "_lib" / "libunisono_preload.so"
@@ -64,45 +78,101 @@ class Launcher:
         return [*command, "-n", str(ranks), *program]
 
 
-def find_launcher(program: str, asked: str | None = None) -> Launcher:
+def find_launcher(program: str, asked: str | None = None, present: bool = True) -> Launcher:
     """The launcher that fits a program: the one asked for, that of the program's MPI library, else the nearest.
 
-    ``asked`` is a command line: a program that starts ranks, and options for it. Nearest is the folder of the program
-    itself (a Python environment has both), then of this Python, then ``PATH``.
+    ``asked`` is a command line: a program that starts ranks, and options for it; without ``present`` it need not be on
+    this machine. A program that is linked to an MPI library gets a launcher of that library's family: the one whose
+    folder is nearest to the library, else the first on ``PATH``. Any other program gets the launcher of its own folder
+    (a Python environment has both), of this Python, or of ``PATH``.
 
     Raises:
         InputError: there is none, or it is of no known MPI.
 
     """
     if asked is not None:
-        return _asked(asked)
+        return _asked(asked, present)
     full = shutil.which(program)
-    folders = [*([_linked_folder(Path(full)), Path(full).parent] if full else []), Path(sys.executable).parent]
-    for folder in folders:
-        if folder is not None and (folder / "mpiexec").exists():
+    linked = linked_library(Path(full)) if full else None
+    on_path = [Path(folder) for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if folder]
+    if linked is not None:
+        assert full is not None
+        near = [folder / "bin" for path in (linked.resolve(), linked) for folder in path.parents]
+        folders = [*near, *on_path, Path(full).parent, Path(sys.executable).parent]
+        # Open MPI takes its own folder from the name by which it is called, and /bin may be a link.
+        return _of_library(linked, map(Path.resolve, folders))
+    for folder in [*([Path(full).parent] if full else []), Path(sys.executable).parent, *on_path]:
+        if os.access(folder / "mpiexec", os.X_OK):
             return Launcher(folder / "mpiexec", family(folder / "mpiexec"))
-    found = shutil.which("mpiexec")
-    if found is None:
-        raise InputError(
-            "no MPI is installed: there is no mpiexec (name one with --launcher, or install openmpi or mpich)"
-        )
-    return Launcher(Path(found), family(Path(found)))
+    raise InputError("no MPI is installed: there is no mpiexec (name one with --launcher, or install openmpi or mpich)")
 
 
-def _asked(line: str) -> Launcher:
+#: Names of launchers by family, the most particular first; Debian has several in one folder.
+_NAMES = {"openmpi": ("mpiexec.openmpi", "mpiexec"), "mpich": ("mpiexec.mpich", "mpiexec", "mpiexec.hydra")}
+_WORDS = {"openmpi": "Open MPI", "mpich": "MPICH or a library with its interface"}
+
+
+def _of_library(library: Path, folders: Iterable[Path]) -> Launcher:
+    """The first launcher in the folders that starts ranks of a library."""
+    wanted = _library_family(library)
+    for folder in dict.fromkeys(folders):
+        for name in ("mpiexec",) if wanted is None else _NAMES[wanted]:
+            if not os.access(folder / name, os.X_OK):
+                continue
+            try:
+                found = family(folder / name)
+            except (InputError, OSError):
+                continue
+            if wanted in (None, found):
+                return Launcher(folder / name, found)
+    of = "" if wanted is None else f" of {_WORDS[wanted]}"
+    raise InputError(
+        f"the program uses '{library}', and no mpiexec{of} was found; name the program that starts its ranks, as in "
+        "--launcher srun"
+    )
+
+
+def _library_family(library: Path) -> str | None:
+    """Whose an MPI library is, by the version of its interface; None for the one that MPIs share."""
+    version = library.name.partition(".so.")[2].partition(".")[0]
+    return {"40": "openmpi", "12": "mpich"}.get(version)
+
+
+def check_program(program: str) -> None:
+    """Refuses a program that cannot be started, before ranks try it one by one.
+
+    Raises:
+        InputError: there is no such program, or the file is not executable.
+
+    """
+    if shutil.which(program) is not None:
+        return
+    path = Path(program)
+    # Launchers look for a name without a folder beside themselves, on the path, and here.
+    if not path.is_file():
+        raise InputError(f"there is no program '{program}'; name one on PATH, or a file as in ./{path.name}")
+    if path.suffix == ".py":
+        raise InputError(f"'{program}' is a Python program; write '-- python {program}'")
+    if not os.access(path, os.X_OK):
+        raise InputError(f"'{program}' is not executable; 'chmod +x {program}' makes it so")
+
+
+def _asked(line: str, present: bool) -> Launcher:
     try:
         # A path may hold blanks.
         name, *options = [line] if shutil.which(line) else shlex.split(line) or [""]
     except ValueError:
         raise InputError(f"--launcher is {shown(line)}, and its quotes do not match") from None
+    for option in options:
+        if option in ("-n", "-np", "--ntasks"):
+            raise InputError(f"--launcher has {option}; the number of ranks is that of 'unisono run -n'")
     found = shutil.which(name)
+    if found is None and name in _SCHEDULERS and not present:
+        return Launcher(Path(name), "other", tuple(options))
     if found is None:
         raise InputError(
             f"there is no program '{name}'; --launcher takes a program that starts ranks, as mpiexec or srun"
         )
-    for option in options:
-        if option in ("-n", "-np", "--ntasks"):
-            raise InputError(f"--launcher has {option}; the number of ranks is that of 'unisono run -n'")
     if Path(name).name in _SCHEDULERS:
         return Launcher(Path(found), "other", tuple(options))
     try:
@@ -114,21 +184,37 @@ def _asked(line: str) -> Launcher:
         return Launcher(Path(found), "other", tuple(options))
 
 
+def installed() -> list[Launcher]:
+    """The launchers of known MPIs beside this Python and on ``PATH``, each once."""
+    on_path = [Path(folder) for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if folder]
+    names = dict.fromkeys(name for of in _NAMES.values() for name in of)
+    found: dict[Path, Launcher] = {}
+    for path in (folder / name for folder in [Path(sys.executable).parent, *on_path] for name in names):
+        if os.access(path, os.X_OK) and path.resolve() not in found:
+            with suppress(InputError, OSError):
+                found[path.resolve()] = Launcher(path, family(path))
+    return list(found.values())
+
+
 def is_launcher(program: str) -> bool:
     """Whether a program starts ranks itself, by its name."""
     return Path(program).name in ("mpiexec", "mpirun", "prterun", "orterun", "mpiexec.hydra", *_SCHEDULERS)
 
 
-def _linked_folder(program: Path) -> Path | None:
-    """The folder of commands beside the MPI library that a program is linked to, if it is one."""
+#: A library of MPI functions, of which those for Fortran and C++ depend on that for C.
+_MPI_LIBRARY = re.compile(r"libmpi(ch|_abi|_cray|_gnu\w*|_intel\w*)?\.so\.\d")
+
+
+def linked_library(program: Path) -> Path | None:
+    """The MPI library that a program is linked to, if it is one."""
     try:
-        done = subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=False)
+        done = subprocess.run(["ldd", str(program)], capture_output=True, text=True, errors="replace", check=False)
     except OSError:
         return None
     for line in done.stdout.splitlines():
         name, _, where = line.strip().partition(" => ")
-        if name.startswith("libmpi") and where.startswith("/"):
-            return Path(where.partition(" (")[0]).parent.parent / "bin"
+        if _MPI_LIBRARY.match(name) and where.startswith("/"):
+            return Path(where.partition(" (")[0])
     return None
 
 
@@ -168,7 +254,9 @@ def variables(plan: str | None, report: str | None, switches: Iterable[str]) -> 
 
     """
     if not LIBRARY.exists():
-        raise InputError(f"the library for MPI programs is missing ('{LIBRARY}'); 'unisono doctor' says what mends it")
+        raise InputError(
+            f"the library for MPI programs is missing ('{LIBRARY}'); 'unisono doctor' names the command that fixes it"
+        )
     preload = os.environ.get("LD_PRELOAD")
     found = {"LD_PRELOAD": f"{LIBRARY}:{preload}" if preload else str(LIBRARY)}
     for name in SETTINGS:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import SupportsIndex
 
 from unisono import _core
@@ -12,7 +13,10 @@ from unisono.base.messages import shown
 from unisono.base.names import named
 from unisono.base.reports import PlanRow
 
-__all__ = ["load_plans", "read_proven", "save_plans"]
+__all__ = ["BEGINNING", "check_plan_file", "is_plan_file", "load_plans", "read_proven", "save_plans"]
+
+#: The first bytes of every plan file.
+BEGINNING = b"UNISPLAN"
 
 #: The source that serves the calls of a row: a plan, a schedule of the user's own, or ``(collective, ranks)`` for the
 #: MPI library.
@@ -87,6 +91,34 @@ def load_plans(path: str | os.PathLike[str]) -> list[PlanRow]:
 
     """
     return _core.decode_plan(read_proven(path))
+
+
+def is_plan_file(path: str | os.PathLike[str]) -> bool:
+    """Whether a regular file begins as plan files do; what reads it checks the rest."""
+    name = Path(path)
+    if not name.is_file():
+        return False
+    with name.open("rb") as file:
+        return file.read(len(BEGINNING)) == BEGINNING
+
+
+def check_plan_file(path: str | os.PathLike[str]) -> tuple[list[PlanRow], str | None]:
+    """The rows of a ``.plan`` file, and why its schedules do not prove; None where all of them do.
+
+    Raises:
+        InputError: the file is damaged, cut short, newer than this program, or no plan.
+
+    """
+    raw = read_bytes(path)
+    try:
+        rows = _core.decode_plan(raw)
+    except InputError as error:
+        raise InputError(f"'{title(path)}': {error}") from None
+    try:
+        _core.prove_plan(raw, None)
+    except InputError as refused:
+        return rows, str(refused)
+    return rows, None
 
 
 def read_proven(path: str | os.PathLike[str], ranks: int | None = None) -> bytes:

@@ -16,7 +16,7 @@ pub use targets::TUNINGS;
 
 /// Why a target can say nothing of a table.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{target} cannot say this table: {reason}")]
+#[error("{target} cannot express this table: {reason}")]
 pub struct Unsaid {
     pub target: &'static str,
     pub reason: String,
@@ -47,6 +47,6 @@ pub trait Tuning: Sync {
         false
     }
     /// # Errors
-    /// Nothing of the table can be said, or the library's table is missing or lacks a name.
+    /// Nothing of the table can be expressed, or the library's table is missing or lacks a name.
     fn write(&self, table: &DecisionTable, library: Option<&LibraryTable>) -> Result<Export, Unsaid>;
 }

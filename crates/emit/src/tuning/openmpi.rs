@@ -118,7 +118,7 @@ fn segment(params: &[(String, String)], _: u32) -> Result<Settings, String> {
         },
         // There a segment of 0 bytes is the whole vector.
         [] => Ok(vec![("segment", DEFAULT_SEGMENT.to_string())]),
-        [(name, value), ..] => Err(format!("its parameter {name}={value} cannot be said")),
+        [(name, value), ..] => Err(format!("its parameter {name}={value} cannot be expressed")),
     }
 }
 

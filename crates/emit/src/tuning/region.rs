@@ -24,7 +24,7 @@ pub struct Counterpart {
 pub fn plain(params: &[(String, String)], _: u32) -> Result<Settings, String> {
     match params.first() {
         None => Ok(Settings::new()),
-        Some((name, value)) => Err(format!("its parameter {name}={value} cannot be said")),
+        Some((name, value)) => Err(format!("its parameter {name}={value} cannot be expressed")),
     }
 }
 
@@ -37,8 +37,10 @@ pub struct Region {
 }
 
 /// A decision table under a target's names.
-pub struct View {
+pub struct View<'a> {
     target: &'static str,
+    /// The algorithms of the user's own library, where the target writes for one library only.
+    has: Option<&'a BTreeSet<String>>,
     table: DecisionTable,
     names: &'static [Counterpart],
     /// Whether the target tells operators that commute from others.
@@ -56,17 +58,19 @@ pub fn no_nodes(_: u32, _: u32) -> bool {
     false
 }
 
-impl View {
+impl<'a> View<'a> {
+    /// `has` are the algorithms of the user's own library; without it the library is taken to have all of `names`.
     pub fn new(
         target: &'static str,
         table: &DecisionTable,
         names: &'static [Counterpart],
         tells_operators: bool,
         tells_nodes: TellsNodes,
+        has: Option<&'a BTreeSet<String>>,
     ) -> Self {
         let (left, notes) = (Vec::new(), Vec::new());
         let table = table.clone();
-        let mut view = Self { target, table, names, tells_operators, served: BTreeSet::new(), left, notes };
+        let mut view = Self { target, has, table, names, tells_operators, served: BTreeSet::new(), left, notes };
         view.place(tells_nodes);
         for row in &view.table.rows().to_vec() {
             if let Err(reason) = view.counterpart(row) {
@@ -78,7 +82,7 @@ impl View {
         view
     }
 
-    /// Makes rows for ranks per node that the target cannot say into rows for any, where no others are: those with most
+    /// Makes rows for ranks per node that the target cannot express into rows for any, where no others are: those with most
     /// ranks a node.
     fn place(&mut self, tells_nodes: TellsNodes) {
         let rows = self.table.rows().to_vec();
@@ -91,7 +95,7 @@ impl View {
             match row.per_node {
                 Some(n) if !said(row) => {
                     if any || Some(n) != most {
-                        self.leave(row, "the file cannot say ranks per node, and serves others");
+                        self.leave(row, "the file cannot express ranks per node, and serves others");
                         continue;
                     }
                     let note = format!(
@@ -129,7 +133,10 @@ impl View {
         let Choice::Algorithm { name, params } = &row.choice else { return Ok(None) };
         // Where there are several, each serves its own parameters and numbers of ranks.
         let found = self.names.iter().filter(|c| c.kind == row.kind && c.ours == name);
-        let mut said = found.map(|c| (c.settings)(params, row.ranks).map(|settings| Some((c.theirs, settings))));
+        let mut said = found.map(|c| match self.has {
+            Some(has) if !has.contains(c.theirs) => Err(format!("this library has no algorithm {}", c.theirs)),
+            _ => (c.settings)(params, row.ranks).map(|settings| Some((c.theirs, settings))),
+        });
         let first = said.next().unwrap_or_else(|| Err("it has no counterpart there".to_owned()));
         if first.is_ok() { first } else { said.find(Result::is_ok).unwrap_or(first) }
     }
@@ -200,11 +207,11 @@ impl View {
     /// The rows served, unless there are none; the rows left, and notes.
     ///
     /// # Errors
-    /// Nothing of the table can be said; why, for the first row.
+    /// Nothing of the table can be expressed; why, for the first row.
     pub fn finish(self) -> Result<(usize, Vec<String>, Vec<String>), Unsaid> {
         if self.served.is_empty() {
             let why = self.left.first().map_or("the table leaves every call to the library".to_owned(), Clone::clone);
-            return Err(Unsaid { target: self.target, reason: format!("no row can be said; {why}") });
+            return Err(Unsaid { target: self.target, reason: format!("no row can be expressed; {why}") });
         }
         Ok((self.served.len(), self.left, self.notes))
     }

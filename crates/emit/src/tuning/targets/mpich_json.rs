@@ -137,12 +137,12 @@ fn radix(params: &[(String, String)], order: &str) -> Result<Settings, String> {
         match name.as_str() {
             "radix" => k = value.parse().ok().filter(|&k: &u32| k > 1),
             "order" => given = value,
-            _ => return Err(format!("its parameter {name}={value} cannot be said")),
+            _ => return Err(format!("its parameter {name}={value} cannot be expressed")),
         }
     }
     match k {
         Some(k) if given == order => Ok(exchange(k)),
-        _ => Err(format!("its parameters {params:?} cannot be said")),
+        _ => Err(format!("its parameters {params:?} cannot be expressed")),
     }
 }
 
@@ -155,7 +155,7 @@ fn exchange(k: u32) -> Settings {
 fn factor(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
     let [(name, value)] = params else { return Err("its schedule= is not stated".to_owned()) };
     if name != "schedule" {
-        return Err(format!("its parameter {name}={value} cannot be said"));
+        return Err(format!("its parameter {name}={value} cannot be expressed"));
     }
     let factors: Option<Vec<u32>> =
         value.split(',').map(|f| f.trim().strip_prefix('a').and_then(|k| k.parse().ok())).collect();
@@ -174,7 +174,7 @@ fn ways(params: &[(String, String)], _: u32) -> Result<Settings, String> {
         [(name, value)] if name == "ways" => value.parse::<u32>().ok().filter(|w| (1..1024).contains(w)),
         _ => None,
     };
-    let say = || format!("its parameters {params:?} cannot be said");
+    let say = || format!("its parameters {params:?} cannot be expressed");
     ways.map(|w| vec![("k", (w + 1).to_string())]).ok_or_else(say)
 }
 
@@ -201,7 +201,7 @@ impl Tuning for MpichJson {
     fn write(&self, table: &DecisionTable, library: Option<&LibraryTable>) -> Result<Export, Unsaid> {
         let refuse = |reason: String| Unsaid { target: NAME, reason };
         let library = library.ok_or_else(|| refuse("the library's complete table is missing".to_owned()))?;
-        let mut view = View::new(NAME, table, NAMES, true, no_nodes);
+        let mut view = View::new(NAME, table, NAMES, true, no_nodes, Some(&library.algorithms));
         let mut tree = library.tree.clone();
         let mut load = vec!["MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE=FILE".to_owned()];
         for &(kind, name, size) in COLLECTIVES {
@@ -246,7 +246,7 @@ impl Tuning for MpichJson {
 }
 
 /// What is chosen on so many ranks; none where that is the library's own for every call.
-fn on_ranks(view: &mut View, (kind, size): (Kind, Size), ranks: u32, own: &Tree) -> Option<Tree> {
+fn on_ranks(view: &mut View<'_>, (kind, size): (Kind, Size), ranks: u32, own: &Tree) -> Option<Tree> {
     let tells = matches!(kind, Kind::Allreduce | Kind::Reduce | Kind::ReduceScatter);
     if tells {
         let mut of = |class| by_size(&view.regions(kind, ranks, class), size, ranks, own);

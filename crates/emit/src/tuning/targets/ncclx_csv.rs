@@ -54,7 +54,7 @@ fn settings(params: &[(String, String)], _: u32) -> Result<Settings, String> {
             "chunk-size" if within(LARGEST) => found.push(("chunk-size", value.clone())),
             // NCCL cuts its messages by itself.
             "segment" => {}
-            _ => return Err(format!("its parameter {name}={value} cannot be said")),
+            _ => return Err(format!("its parameter {name}={value} cannot be expressed")),
         }
     }
     Ok(found)
@@ -98,7 +98,7 @@ impl Tuning for NcclxCsv {
     }
 
     fn write(&self, table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsaid> {
-        let mut view = View::new(NAME, table, NAMES, false, whole_nodes);
+        let mut view = View::new(NAME, table, NAMES, false, whole_nodes, None);
         view.leave_others(&COLLECTIVES.iter().map(|c| c.0).collect::<Vec<_>>());
         let (mut lines, mut narrow) = (Vec::new(), Vec::new());
         for &(kind, name, of_all_ranks) in COLLECTIVES {

@@ -38,7 +38,7 @@ impl Tuning for OpenmpiJson {
     }
 
     fn write(&self, table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsaid> {
-        let mut view = View::new(NAME, table, NAMES, false, can_say);
+        let mut view = View::new(NAME, table, NAMES, false, can_say, None);
         view.leave_others(&COLLECTIVES.iter().map(|k| k.kind).collect::<Vec<_>>());
         let (mut collectives, mut used) = (Vec::new(), Vec::new());
         for known in COLLECTIVES {

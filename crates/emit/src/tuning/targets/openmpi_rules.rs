@@ -44,7 +44,7 @@ impl Tuning for OpenmpiRules {
     }
 
     fn write(&self, table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsaid> {
-        let mut view = View::new(NAME, table, NAMES, false, no_nodes);
+        let mut view = View::new(NAME, table, NAMES, false, no_nodes, None);
         let (collectives, used) = rules(&mut view);
         let (rows, left, placed) = view.finish()?;
         let load = vec![
@@ -78,7 +78,7 @@ impl Tuning for OpenmpiRules {
     }
 }
 
-fn rules(view: &mut View) -> (Vec<OfCollective>, Vec<(Kind, &'static str)>) {
+fn rules(view: &mut View<'_>) -> (Vec<OfCollective>, Vec<(Kind, &'static str)>) {
     let (mut all, mut used) = (Vec::new(), Vec::new());
     view.leave_others(&COLLECTIVES.iter().map(|k| k.kind).collect::<Vec<_>>());
     for known in COLLECTIVES {

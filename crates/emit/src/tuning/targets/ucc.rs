@@ -79,7 +79,7 @@ impl Tuning for Ucc {
     }
 
     fn write(&self, table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsaid> {
-        let mut view = View::new(NAME, table, NAMES, false, no_nodes);
+        let mut view = View::new(NAME, table, NAMES, false, no_nodes, None);
         view.leave_others(&COLLECTIVES.iter().map(|c| c.0).collect::<Vec<_>>());
         let (mut tokens, mut radix) = (Vec::new(), Vec::new());
         for &(kind, name, of_all_ranks) in COLLECTIVES {
@@ -88,7 +88,7 @@ impl Tuning for Ucc {
                     let Some((algorithm, settings)) = &region.algorithm else { continue };
                     let size = |bytes| if of_all_ranks { of_all(bytes, ranks) } else { bytes };
                     let (first, last) = (size(region.first.saturating_sub(1)), size(region.last));
-                    // A range must not be empty: 0 bytes alone cannot be said.
+                    // A range must not be empty: 0 bytes alone cannot be expressed.
                     if first >= last {
                         view.left.push(format!("{name} on {ranks} ranks, 0 bytes: UCC has no range for it"));
                         continue;

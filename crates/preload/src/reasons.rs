@@ -1,0 +1,124 @@
+//! Why the library made a call itself, for the report.
+//!
+//! The reasons are found after the call, and only where a report is wanted: they repeat the questions of
+//! [`crate::intercept`] in their order.
+
+use unisono_collective::Kind;
+use unisono_mpi::{Agreement, Library, Unserved};
+
+use crate::{
+    arguments::{Arguments, Described},
+    comms::Known,
+    home,
+    intercept::rounds_alike,
+    passed::{NAMES, Place},
+    settings::settings,
+};
+
+macro_rules! reasons {
+    ($($name:ident $text:literal,)*) => {
+        /// One reason; reports of other ranks hold it as its number.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum Reason { $($name,)* }
+
+        const TEXTS: &[&str] = &[$($text),*];
+    };
+}
+
+reasons! {
+    NoPlan "",
+    Unreadable "the plan cannot be read",
+    Differs "the ranks have unlike plans or switches",
+    NoRanks "no row for this number of ranks",
+    NotReady "the plan cannot serve this communicator",
+    Operator "an operator that no schedule regroups; --safe-ops permits the program's own",
+    Described "its arguments or its datatype",
+    NoCollective "no row for this collective",
+    NoSize "no row for this size",
+    NoOperator "no row for this operator",
+    Library "the plan's row says so",
+    TooLong "more bytes than a message has",
+    Root "no row for this root",
+    Count "its row's schedule does not divide this count",
+    Bits "ranks would get unlike bits; UNISONO_UNLIKE_BITS permits it",
+    Otherwise "made inside another call, or one buffer twice",
+}
+
+/// The text of the reason of that number; empty where there is none.
+pub fn text(number: u64) -> &'static str {
+    usize::try_from(number).ok().and_then(|number| TEXTS.get(number)).copied().unwrap_or("")
+}
+
+/// Why no plan served a call on a communicator.
+pub fn of(library: &Library, arguments: &Arguments, known: &Known, described: Option<&Described>) -> Reason {
+    let settings = settings();
+    match home::settled().map(|home| home.agreement()) {
+        Some(Agreement::Differs) => return Reason::Differs,
+        Some(Agreement::Planned) => {}
+        _ if settings.complaint.is_some() => return Reason::Unreadable,
+        _ => return Reason::NoPlan,
+    }
+    let Some(serving) = known.serving() else {
+        let rows = settings.plan.as_ref().map_or(&[][..], |plan| plan.table().rows());
+        let has_ranks = rows.iter().any(|row| row.ranks == known.ranks);
+        return if has_ranks { Reason::NotReady } else { Reason::NoRanks };
+    };
+    let Some(described) = described else {
+        let reduces = matches!(arguments.kind, Kind::Allreduce | Kind::Reduce | Kind::ReduceScatter | Kind::Scan);
+        let constants = &library.constants;
+        let is_unknown = reduces && constants.op(constants.handle(arguments.op)).is_none();
+        return if is_unknown { Reason::Operator } else { Reason::Described };
+    };
+    match serving.rows.unserved(&described.call) {
+        Some(Unserved::Collective) => Reason::NoCollective,
+        Some(Unserved::Size) => Reason::NoSize,
+        Some(Unserved::Operator) => Reason::NoOperator,
+        Some(Unserved::Library) => Reason::Library,
+        Some(Unserved::TooLong) => Reason::TooLong,
+        Some(Unserved::Root) => Reason::Root,
+        Some(Unserved::Count) => Reason::Count,
+        None if !described.fits(known.ranks) => Reason::Described,
+        None => match serving.rows.find(&described.call) {
+            Some(entry) if !rounds_alike(&serving.rows, &described.call, entry, known) => Reason::Bits,
+            _ => Reason::Otherwise,
+        },
+    }
+}
+
+/// Why the library makes the calls of a function that a plan serves in part or not at all.
+pub fn of_passed(place: usize, library: &Library) -> &'static str {
+    let settings = settings();
+    let name = NAMES[place];
+    let begins = place <= Place::MPI_Iscatter as usize || name.ends_with("_init");
+    if settings.plan.is_none() {
+        ""
+    } else if begins && !settings.nonblocking {
+        "not asked for: --nonblocking"
+    } else if begins && settings.check {
+        "--check compares calls that wait"
+    } else if begins && !library.has_progress_hook() {
+        "this MPI library does not carry calls on"
+    } else if begins {
+        "no row serves them, or their communicator had no collective before"
+    } else if name.starts_with("MPI_Start") {
+        "requests that no plan serves"
+    } else if matches!(name, "MPI_Allgatherv" | "MPI_Reduce_scatter") {
+        "no row serves them, unlike numbers of bytes, or their communicator had no collective before"
+    } else if name.ends_with("Exscan") {
+        "no algorithm makes it"
+    } else {
+        "no rank sees the counts of all"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_have_their_texts() {
+        assert_eq!(text(Reason::NoSize as u64), "no row for this size");
+        assert_eq!(text(Reason::Otherwise as u64), *TEXTS.last().expect("there are some"));
+        assert_eq!(text(u64::MAX), "");
+    }
+}

@@ -1,0 +1,56 @@
+"""Lines through measured times, without ranks."""
+
+import pytest
+from unisono.calibration import Calibration, line, outliers
+from unisono.mpi import groups
+
+SIZES = [32768, 262144, 1 << 20, 4 << 20]
+
+
+def measured(times: list[float], floors: list[float]) -> Calibration:
+    """A calibration whose long messages take these times: medians and minima, nanoseconds."""
+    short = [(0, 300.0, 280.0), (8, 310.0, 290.0), (512, 330.0, 300.0)]
+    peers = [(k, 400.0 + 50 * k, 380.0 + 50 * k) for k in range(1, 5)]
+    sums = [(size, 100 + size * 0.2, 90 + size * 0.2) for size in SIZES]
+    long = list(zip(SIZES, times, floors, strict=True))
+    return Calibration("MPI", 2, 10, short + long, {"non-blocking": peers, "blocking": peers}, sums, True)
+
+
+def test_one_disturbed_measurement_does_not_bend_the_line() -> None:
+    """4 MiB took 100 times its minimum, as where the other rank has no core; the rest is 1 us and 0.03 ns a byte."""
+    floors = [900 + 0.03 * size for size in SIZES]
+    times = [1000 + 0.03 * size for size in SIZES[:3]] + [13_069_800.0]
+    found = measured(times, floors)
+    assert found.fits()["beta"].slope == pytest.approx(0.03, rel=1e-6)
+    assert found.fits()["beta"].residual < 1e-6
+    assert found.set_aside() == {"beta": [4 << 20]}
+    machine = found.machine("m")
+    assert machine["beta_ns_per_byte"] == pytest.approx(0.03)
+    assert (machine["fit"]["set_aside"], machine["fit"]["poor"]) == ({"beta": [4 << 20]}, [])
+    # All four points together have a line of another slope.
+    assert line(SIZES, times).residual > 0.9
+
+
+def test_a_line_that_does_not_fit_is_no_outlier() -> None:
+    """A bend without disturbed rounds, and two disturbed times of four, keep their residuals."""
+    bent = [1000 + 0.03 * size for size in SIZES[:3]] + [13_069_800.0]
+    assert outliers(SIZES, bent, bent) == []
+    assert measured(bent, bent).fits()["beta"].poor
+    two = [1000 + 0.03 * size for size in SIZES[:2]] + [9e6, 13e6]
+    assert outliers(SIZES, two, [1000 + 0.03 * size for size in SIZES]) == []
+    assert outliers([1], [1.0], [1.0]) == outliers([], [], []) == []
+
+
+def test_cores_are_those_on_which_ranks_may_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    class World:
+        def __init__(self, *allowed: set[int]) -> None:
+            self.allowed = [frozenset(cores) for cores in allowed]
+
+        def allgather(self, _: object) -> list[frozenset[int]]:
+            return self.allowed
+
+    monkeypatch.setattr(groups, "nodes", lambda *_: [[0, 1], [2]])
+    assert groups.shared_cores(None, World({0}, {1}, {0})) is None
+    assert groups.shared_cores(None, World({0, 1}, {0, 1}, {0, 1})) is None
+    # Both are bound to one core, though the node has two.
+    assert groups.shared_cores(None, World({0}, {0}, {0, 1})) == (2, 1)
