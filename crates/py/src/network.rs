@@ -53,6 +53,9 @@ pub fn plane<'py>(py: Python<'py>, machine: &Machine) -> PyResult<Bound<'py, PyD
     dict.set_item("a", PyArray1::from_iter(py, once().map(|link| link.from)))?;
     dict.set_item("b", PyArray1::from_iter(py, once().map(|link| link.to)))?;
     dict.set_item("kind", PyArray1::from_iter(py, once().map(|link| link.cable as u8)))?;
+    let speeds: Vec<_> = ids().map(|(id, _)| network.link_speed(&plane, id)).collect();
+    dict.set_item("gbps", PyArray1::from_iter(py, speeds.iter().map(|speed| speed.gbps)))?;
+    dict.set_item("latency_ns", PyArray1::from_iter(py, speeds.iter().map(|speed| speed.latency_ns)))?;
     // The numbers of the two links of a cable, as simulations count what crosses them.
     dict.set_item("there", PyArray1::from_iter(py, ids().map(|(id, _)| id)))?;
     dict.set_item("back", PyArray1::from_iter(py, once().map(|link| link.back)))?;
