@@ -10,12 +10,14 @@ use unisono_lower::{File, Placed, Placement, Terms};
 use unisono_machine::{Machine, Shape};
 use unisono_schedule::Schedule;
 
-use crate::{BoundCertificate, Part, PhaseReport, Plan, PlanError, Prediction, TimeSource, Timed, candidates};
+use crate::{
+    BoundCertificate, MemoryReport, Part, PhaseReport, Plan, PlanError, Prediction, TimeSource, Timed, candidates,
+};
 
 /// Facts of a plan that only some kinds of machines have; `None` where the kind has no such fact.
 #[derive(Default)]
 pub struct Details {
-    pub fits_sram: Option<bool>,
+    pub memory: Option<MemoryReport>,
     /// Cost terms of the best candidate.
     pub terms: Option<Terms>,
     pub phases: Option<Vec<PhaseReport>>,
@@ -41,9 +43,6 @@ pub trait Target: Send + Sync {
 
     /// The name of the model that ranks candidates.
     fn model(&self) -> &'static str;
-
-    /// Chooses the model that all parts of the machine share, unless another was asked for. Sweeps over parts take it.
-    fn choose_common_model(&mut self) {}
 
     /// The rank at a row and a column.
     ///
@@ -201,13 +200,7 @@ pub trait Target: Send + Sync {
     /// The algorithm that speed-ups of a sweep are measured against.
     fn baseline(&self, kind: Kind) -> &'static str;
 
-    /// Returns the algorithms of a sweep for which the user names none.
-    fn swept(&self, collective: Collective) -> Vec<&'static str> {
-        let offered = self.case(collective).offers();
-        algorithms().iter().filter(|a| a.info().serves(collective.kind, offered)).map(|a| a.name()).collect()
-    }
-
-    /// Returns the parameters that a sweep tries where the user gives none.
+    /// Returns the parameters of a named algorithm that a sweep tries where the user gives none.
     ///
     /// # Errors
     /// An unknown name.
