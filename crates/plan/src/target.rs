@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use unisono_algorithms::{Algorithm, AlgorithmError, Case, Params, algorithms, find, resolve};
+use unisono_algorithms::{Algorithm, AlgorithmError, Case, Params, find, resolve};
 use unisono_base::narrow;
 use unisono_collective::{Collective, Kind};
 use unisono_cost::Time;

@@ -11,6 +11,7 @@ from typing import Any
 from unisono._core import Machine
 from unisono.base import interrupts
 from unisono.base.messages import printable
+from unisono.base.reports import MemoryReport
 
 #: Collectives whose size is that of one rank's block: of what it gives, or gets (reduce-scatter, scatter), or exchanges
 #: with each other rank.
@@ -165,7 +166,7 @@ def one_of(names: Sequence[str]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
-def memory_text(memory: Mapping[str, int] | None) -> str:
+def memory_text(memory: MemoryReport | None) -> str:
     """The memory that a schedule needs and a PE has, where it is not enough; else nothing."""
     if memory is None or memory["needed_bytes"] <= memory["pe_bytes"]:
         return ""

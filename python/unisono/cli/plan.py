@@ -232,9 +232,12 @@ def _first_of_equals(candidates: list[Candidate], limit: int) -> tuple[list[Cand
     """The first candidates; of one algorithm with the same time only the first, and the number of its equals."""
     shown: list[Candidate] = []
     alike: dict[int, int] = {}
-    keys = ("algorithm", "cycles", "seconds", "source", "expressible")
+
+    def key(one: Candidate) -> tuple[object, ...]:
+        return one["algorithm"], one["cycles"], one["seconds"], one["source"], one["expressible"]
+
     for candidate in candidates:
-        if shown and all(candidate[key] == shown[-1][key] for key in keys):
+        if shown and key(candidate) == key(shown[-1]):
             alike[len(shown) - 1] = alike.get(len(shown) - 1, 0) + 1
         elif len(shown) == limit:
             break

@@ -129,8 +129,8 @@ def workload(
         if as_json:
             print_json({**program, "files": [plot] if plot is not None else []})
             return
-        where = f"{program['machine']}{without(place)}"
-        _print_times(program, f"{program['accelerators']} accelerators of {where}, {_BY[level]}")
+        on = f"{program['machine']}{without(place)}"
+        _print_times(program, f"{program['accelerators']} accelerators of {on}, {_BY[level]}")
         print_step(program)
         if plot is not None:
             print_lines("", f"wrote {plot}")
@@ -165,8 +165,8 @@ def workload(
         network = unisono.machine(machine, failed=fail)
         report = unisono.workload(name, network, level=level, overlap=not no_overlap)
     _draw(report, plot)
-    where = f"{report['accelerators']} accelerators of {report['machine']}{without(network)}, by {level}"
-    _report(report, where, plot, as_json)
+    on = f"{report['accelerators']} accelerators of {report['machine']}{without(network)}, by {level}"
+    _report(report, on, plot, as_json)
 
 
 def _recorded(

@@ -2,7 +2,7 @@
 
 use std::{any::Any, time::Instant};
 
-use unisono_algorithms::{Algorithm, AlgorithmError, Case, Means, Params, Profile, algorithms, resolve};
+use unisono_algorithms::{Algorithm, AlgorithmError, Case, Means, Params, Profile, resolve};
 use unisono_base::{interrupt, limits, narrow};
 use unisono_collective::{Collective, Kind};
 use unisono_cost::{
