@@ -13,6 +13,7 @@ from unisono.viewing.steps import steps_of, transfers
 MACHINES = (
     ("wse2", (16,), "16 PEs in a row, `wse2`"),
     ("wse2", (8, 8), "8 x 8 PEs, `wse2`"),
+    ("wse2", (16, 16), "16 x 16 PEs, `wse2`"),
     ("archer", (16,), "16 ranks, `archer`"),
     ("paper-sim", (12,), "12 ranks, `paper-sim`"),
     ("hx2mesh-small", (4, 4), "4 x 4 accelerators, `hx2mesh-small`"),
@@ -55,7 +56,8 @@ def _page(about: dict[str, Any], best: dict[str, dict[str, list[int]]]) -> str:
     wins = (
         f"| machine | best for |\n|---|---|\n{lines}"
         if lines
-        else "At none of the sizes and machines of these pages.\n"
+        else f"At none of these sizes on {'; '.join(words for _, _, words in MACHINES)}. It may be the best elsewhere: "
+        "`unisono sweep` finds the best algorithm of each shape and length.\n"
     )
     return (
         f"# {name}\n\n{sentence}. [All algorithms](../algorithms.md)\n\n"

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from unisono._core import InputError
+from unisono.base.facts import has_root
 from unisono.base.files import (
     MOST_DESCRIPTION_BYTES,
     check_regular,
@@ -29,7 +30,11 @@ from unisono.planning.gpu_plans import check_gpu_plan, is_gpu_plan
 from unisono.planning.plan_files import load_plans
 from unisono.planning.programs import read_workload
 
-__all__ = ["FORMS", "Contents", "Form", "contents"]
+__all__ = ["BOUND", "FORMS", "SCHEDULE", "Contents", "Form", "contents", "form_of"]
+
+#: The names of the forms of certificates.
+BOUND = "certificate of a bound"
+SCHEDULE = "certificate of a schedule"
 
 #: Bytes of a file by which its form is recognised.
 _HEAD = 4096
@@ -100,6 +105,13 @@ def contents(path: str | os.PathLike[str], *, lines: int | None = _LINES) -> Con
         kept = text.split("\n", lines)
         text = "\n".join([*kept[:lines], "..."]) if len(kept) > lines and kept[lines].strip() else text
     return Contents(title(path), form.name, facts, rows, text)
+
+
+def form_of(path: str | os.PathLike[str]) -> str | None:
+    """The name of a file's form by its name and its first bytes; None where it has none that is known."""
+    name = file_name(path)
+    head = b"" if Path(name).is_dir() else _beginning(name)
+    return next((form.name for form in FORMS if form.recognises(name, head)), None)
 
 
 def _beginning(name: str) -> bytes:
@@ -173,6 +185,8 @@ def _bound_certificate(name: str) -> _Read:
     stated = read_json(name)
     prices = stated.pop("prices", [])
     places = stated.pop("places", [])
+    if not has_root(str(stated.get("collective"))):
+        stated["root"] = None
     return {**stated, "ranks": len(places), "priced_links": len(prices)}, [], ""
 
 
@@ -254,8 +268,8 @@ def _is_program(name: str, head: bytes) -> bool:
 #: The forms, asked in this order.
 FORMS = (
     Form("plan for MPI programs", _begins("UNISPLAN"), _plan_file),
-    Form("certificate of a schedule", _begins("unisono-certificate"), _certificate),
-    Form("certificate of a bound", _holds("format", "prices"), _bound_certificate),
+    Form(SCHEDULE, _begins("unisono-certificate"), _certificate),
+    Form(BOUND, _holds("format", "prices"), _bound_certificate),
     Form("plan for GPUs", lambda name, _: is_gpu_plan(name), _gpu_plan),
     Form("schedule", _begins("unisono-schedule", "unisono registers"), _schedule),
     Form("schedule", _holds("version", "phases", "nodes"), _schedule),

@@ -269,6 +269,48 @@ def test_bars_of_a_timeline_are_found_by_the_pointer(open_page: Any) -> None:
     assert first["name"][0] in tip.text_content()
 
 
+def test_tracks_are_shown_in_pages_that_a_browser_can_draw(open_page: Any) -> None:
+    schedule = un.plan("reduce", un.machine("wse2", (16, 16)), elements=16, algorithm="kd-tree").schedule
+    html = un.view(schedule)
+    count = len(panel(html, "timeline")["tracks"])
+    assert count > 256
+    page = open_page(html)
+    shown = page.locator("section.timeline .tracks")
+    assert f"1 to 256 of {count:,}" in shown.text_content()
+    # Something is drawn on the first page and on the last.
+    drawn = (
+        "canvas => { const d = canvas.getContext('2d').getImageData(92, 24, canvas.width - 92, 900).data;"
+        " return new Set(new Uint32Array(d.buffer)).size }"
+    )
+    canvas = page.locator("canvas.timeline")
+    assert canvas.bounding_box()["height"] < 8192
+    assert canvas.evaluate(drawn) > 3
+    page.get_by_role("button", name="Last tracks").click()
+    assert f"to {count:,} of {count:,}" in shown.text_content()
+    assert canvas.evaluate(drawn) > 3
+
+
+def test_the_root_and_the_speeds_of_cables_are_told(open_page: Any, tmp_path: Path) -> None:
+    plan = un.plan("reduce", un.machine("wse2", (4, 4)), elements=16, root=5)
+    seen = panel(un.view(plan.schedule), "map")
+    assert seen["nodes"]["root"] == 5
+    assert "root" in open_page(un.view(plan.schedule)).locator("section.map .below").text_content()
+    own = tmp_path / "star.toml"
+    # A box's accelerators and its switch lie in a row, where straight cables would look like a chain.
+    own.write_text(un.machine("dgx-a100-x4").to_toml())
+    network = panel(un.view(own), "map")
+    assert "2400 Gb/s" in network["note"]
+    page = open_page(un.view(own))
+    at = page.locator("section.map canvas").bounding_box()
+    # The first column of accelerators is at the left margin.
+    tip = page.locator("section.map .tip")
+    for y in range(100, int(at["height"]), 10):
+        page.locator("section.map canvas").hover(position={"x": 28, "y": y})
+        if "accelerator 0" in (tip.text_content() or ""):
+            break
+    assert "to switch 32: 2400 Gb/s, 350 ns" in tip.text_content()
+
+
 def test_the_page_of_the_documentation(open_page: Any) -> None:
     """The page of docs/images/view.png: a reduce at its middle, and the candidates."""
     where = un.machine("wse2", (8, 8))

@@ -20,8 +20,9 @@ export interface MapPanel {
   unit: Unit;
   last: number;
   amount: "elements" | "bytes";
-  nodes: { label: string[]; type: ("pe" | "rank" | "switch" | "idle")[]; x: number[]; y: number[] };
-  links: { source: number[]; target: number[]; load: number[] | null; unit: string } | null;
+  nodes: { label: string[]; type: ("pe" | "rank" | "switch" | "idle")[]; x: number[]; y: number[]; root?: number | null };
+  /** Of a network also the rate and the latency of each cable. */
+  links: { source: number[]; target: number[]; load: number[] | null; unit: string; gbps?: number[]; ns?: number[] } | null;
   phases: string[];
   /** Sorted by start. */
   moves: { source: number[]; target: number[]; amount: number[]; phase: number[]; start: number[]; end: number[] };

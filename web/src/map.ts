@@ -1,6 +1,6 @@
 // Nodes and links of a machine, with the transfers of a schedule played over them.
 
-import { bisectRight, max } from "d3-array";
+import { bisectLeft, bisectRight, max } from "d3-array";
 import { interpolateCividis } from "d3-scale-chromatic";
 import { select } from "d3-selection";
 import { zoom, zoomIdentity, type ZoomTransform } from "d3-zoom";
@@ -23,6 +23,7 @@ export function map(panel: MapPanel): HTMLElement {
   const most = links?.load ? (max(links.load) ?? 0) : 0;
   const ends = Float64Array.from(moves.end).sort();
   const longest = moves.start.reduce((most, start, k) => Math.max(most, moves.end[k] - start), 0);
+  const bends = links ? bendsOf(nodes, links) : [];
   let transform: ZoomTransform = zoomIdentity;
   let places: [number, number][] = [];
   let unit = 1;
@@ -64,7 +65,7 @@ export function map(panel: MapPanel): HTMLElement {
         const share = most > 0 ? load / most : 0;
         context.strokeStyle = load > 0 ? interpolateCividis(share) : color("line");
         context.lineWidth = load > 0 ? 1 + 3 * share : 1;
-        line(context, places[links.source[k]], places[links.target[k]], links.load ? radius * 0.25 : 0);
+        line(context, places[links.source[k]], places[links.target[k]], links.load ? radius * 0.25 : 0, bends[k] * unit);
       }
     }
     const now = active();
@@ -91,7 +92,13 @@ export function map(panel: MapPanel): HTMLElement {
         disc(context, at, radius);
         context.stroke();
       }
-      if (radius >= 9) label(context, at, nodes.label[k].replace(/^\D*(\d+(,\d+)?).*$/, "$1"), sending.has(k));
+      if (k === nodes.root) {
+        context.strokeStyle = color("accent");
+        context.lineWidth = 2;
+        ring(context, at, radius + Math.max(2, radius * 0.3));
+      }
+      const text = nodes.label[k].replace(/^\D*(\d+(,\d+)?).*$/, "$1");
+      if (radius >= 9) label(context, at, text, sending.has(k), 2 * radius);
     }
     const ended = bisectRight(ends, clock.now);
     counts.textContent =
@@ -135,8 +142,9 @@ function legend(panel: MapPanel, most: number): HTMLElement[] {
   if (panel.links?.load) {
     const stops = [0, 0.25, 0.5, 0.75, 1].map((share) => interpolateCividis(share)).join(", ");
     const bar = element("span", { class: "ramp", style: `background: linear-gradient(to right, ${stops})` });
-    made.push(element("span", { class: "key" }, "link load 0 ", bar, ` ${number(most)} ${panel.links.unit}`));
+    made.push(element("span", { class: "key" }, "load of each link in the whole run: 0 ", bar, ` ${number(most)} ${panel.links.unit}`));
   }
+  if (panel.nodes.root != null) made.push(element("span", { class: "key" }, element("span", { class: "ring" }), "root"));
   if (panel.phases.length > 1) {
     panel.phases.forEach((name, k) => {
       const mark = element("span", { class: "mark", style: `background: ${PHASES[k % PHASES.length]}` });
@@ -160,6 +168,19 @@ function about(panel: MapPanel, node: number): string {
     const out = links.load.filter((_, k) => links.source[k] === node);
     words.push(`largest link out: ${number(max(out) ?? 0)} ${links.unit}`);
   }
+  if (node === panel.nodes.root) words.push("root");
+  if (links?.gbps) {
+    const cables = new Map<string, number>();
+    links.gbps.forEach((rate, k) => {
+      const other = links.source[k] === node ? links.target[k] : links.target[k] === node ? links.source[k] : -1;
+      if (other < 0) return;
+      const text = `to ${panel.nodes.label[other]}: ${rate} Gb/s, ${links.ns?.[k]} ns`;
+      cables.set(text, (cables.get(text) ?? 0) + 1);
+    });
+    const texts = [...cables].map(([text, count]) => (count > 1 ? `${count} cables ${text}` : text));
+    words.push(...texts.slice(0, 8));
+    if (texts.length > 8) words.push(`and ${texts.length - 8} more`);
+  }
   return words.join("\n");
 }
 
@@ -172,14 +193,46 @@ function nearest(places: [number, number][], [x, y]: [number, number], most: num
   return found;
 }
 
-/** A line, `aside` to the right of its direction, so that both directions of a cable are seen. */
-function line(context: CanvasRenderingContext2D, a: [number, number], b: [number, number], aside: number): void {
+/** A line, `aside` to the right of its direction, so that both directions of a cable are seen, bent by `bend` in its middle. */
+function line(context: CanvasRenderingContext2D, a: [number, number], b: [number, number], aside: number, bend = 0): void {
   const [dx, dy] = [b[0] - a[0], b[1] - a[1]];
   const length = Math.hypot(dx, dy) || 1;
-  const [ox, oy] = [(-dy / length) * aside, (dx / length) * aside];
+  const [ux, uy] = [-dy / length, dx / length];
+  const [ox, oy] = [ux * aside, uy * aside];
+  // Both directions of a cable bend to the same side.
+  const side = dx < 0 || (dx === 0 && dy < 0) ? -2 * bend : 2 * bend;
   context.beginPath();
   context.moveTo(a[0] + ox, a[1] + oy);
-  context.lineTo(b[0] + ox, b[1] + oy);
+  if (bend === 0) context.lineTo(b[0] + ox, b[1] + oy);
+  else context.quadraticCurveTo((a[0] + b[0]) / 2 + ox + ux * side, (a[1] + b[1]) / 2 + oy + uy * side, b[0] + ox, b[1] + oy);
+  context.stroke();
+}
+
+/** For each link how far it bends, in units of the picture: links along a row or column of nodes go around those between. */
+function bendsOf(nodes: MapPanel["nodes"], links: NonNullable<MapPanel["links"]>): number[] {
+  const lines = (at: number[], along: number[]) => {
+    const made = new Map<number, number[]>();
+    at.forEach((value, k) => made.set(value, [...(made.get(value) ?? []), along[k]]));
+    made.forEach((values) => values.sort((a, b) => a - b));
+    return made;
+  };
+  const [rows, columns] = [lines(nodes.y, nodes.x), lines(nodes.x, nodes.y)];
+  const between = (line: number[] | undefined, a: number, b: number) => {
+    const [low, high] = [Math.min(a, b), Math.max(a, b)];
+    return line !== undefined && bisectLeft(line, high) > bisectRight(line, low);
+  };
+  return links.source.map((a, k) => {
+    const b = links.target[k];
+    const [dx, dy] = [Math.abs(nodes.x[a] - nodes.x[b]), Math.abs(nodes.y[a] - nodes.y[b])];
+    const inRow = dy === 0 && between(rows.get(nodes.y[a]), nodes.x[a], nodes.x[b]);
+    const inColumn = dx === 0 && between(columns.get(nodes.x[a]), nodes.y[a], nodes.y[b]);
+    return inRow || inColumn ? Math.min(0.1 + 0.07 * (dx + dy), 0.9) : 0;
+  });
+}
+
+function ring(context: CanvasRenderingContext2D, at: [number, number], radius: number): void {
+  context.beginPath();
+  context.arc(at[0], at[1], radius, 0, 2 * Math.PI);
   context.stroke();
 }
 
@@ -189,10 +242,15 @@ function disc(context: CanvasRenderingContext2D, at: [number, number], radius: n
   context.fill();
 }
 
-function label(context: CanvasRenderingContext2D, at: [number, number], text: string, busy: boolean): void {
+/** The text of a node in the largest size that does not touch its neighbours, if one is legible. */
+function label(context: CanvasRenderingContext2D, at: [number, number], text: string, busy: boolean, room: number): void {
   context.fillStyle = color(busy ? "on-busy" : "on-node");
-  context.font = "10px system-ui, sans-serif";
   context.textAlign = "center";
   context.textBaseline = "middle";
-  if (context.measureText(text).width < 22) context.fillText(text, at[0], at[1]);
+  for (const size of [10, 9, 8, 7, 6]) {
+    context.font = `${size}px system-ui, sans-serif`;
+    if (context.measureText(text).width > room) continue;
+    context.fillText(text, at[0], at[1]);
+    return;
+  }
 }

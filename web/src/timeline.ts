@@ -6,25 +6,28 @@ import { select } from "d3-selection";
 import { clockOf } from "./clock";
 import type { TimelinePanel } from "./data";
 import { color, element, fit, redrawn } from "./dom";
-import { time } from "./numbers";
+import { number, time } from "./numbers";
 import { player } from "./player";
 
 const ROW = 18;
 const LEFT = 92;
 const TOP = 24;
+/** Tracks that are drawn at a time: a browser shows no canvas that is higher than some 32000 pixels. */
+const PAGE = 256;
 const COLORS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#999999"];
 
 export function timeline(panel: TimelinePanel, controls: boolean): HTMLElement {
   const { tracks, spans } = panel;
   const clock = clockOf(panel.unit, panel.last);
   const canvas = element("canvas", { class: "timeline", tabindex: 0, role: "img", "aria-label": `${panel.title}: ${tracks.length} tracks, ${spans.start.length} events` });
-  canvas.style.height = `${TOP + ROW * tracks.length + 4}px`;
+  canvas.style.height = `${TOP + ROW * Math.min(PAGE, tracks.length) + 4}px`;
   const axis = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   axis.classList.add("axis");
   const tip = element("div", { class: "tip", hidden: true });
   const kinds = [...new Set(spans.name.map(kind))];
   const first = firsts(spans.track, tracks.length);
   let seen: [number, number] = [0, panel.last || 1];
+  let top = 0;
 
   const scale = () => scaleLinear(seen, [LEFT, Math.max(LEFT + 1, canvas.clientWidth - 8)]);
 
@@ -41,9 +44,10 @@ export function timeline(panel: TimelinePanel, controls: boolean): HTMLElement {
       .call(axisTop(x).ticks(Math.max(2, width / 130)).tickFormat((value) => time(Number(value), panel.unit)));
     context.font = "11px system-ui, sans-serif";
     context.textBaseline = "middle";
-    tracks.forEach((name, track) => {
-      const y = TOP + ROW * track;
-      context.fillStyle = color(track % 2 ? "row" : "background");
+    tracks.slice(top, top + PAGE).forEach((name, row) => {
+      const track = top + row;
+      const y = TOP + ROW * row;
+      context.fillStyle = color(row % 2 ? "row" : "background");
       context.fillRect(0, y, width, ROW);
       context.fillStyle = color("text");
       context.textAlign = "right";
@@ -81,8 +85,9 @@ export function timeline(panel: TimelinePanel, controls: boolean): HTMLElement {
     closer(event.deltaY > 0 ? 1.25 : 0.8, scale().invert(event.offsetX));
   });
   canvas.addEventListener("pointermove", (event) => {
-    const track = Math.floor((event.offsetY - TOP) / ROW);
-    const found = track >= 0 && track < tracks.length ? at(track, scale().invert(event.offsetX)) : -1;
+    const row = Math.floor((event.offsetY - TOP) / ROW);
+    const track = top + row;
+    const found = row >= 0 && row < PAGE && track < tracks.length ? at(track, scale().invert(event.offsetX)) : -1;
     tip.hidden = found < 0;
     if (found < 0) return;
     const [start, end] = [spans.start[found], spans.end[found]];
@@ -102,8 +107,30 @@ export function timeline(panel: TimelinePanel, controls: boolean): HTMLElement {
 
   const button = (text: string, act: () => void) => element("button", { type: "button", click: act }, text);
   const shift = (by: number) => look(seen[0] + by * (seen[1] - seen[0]), seen[1] + by * (seen[1] - seen[0]));
+  const shown = element("output", { class: "tracks" });
+  const turn = (to: number) => {
+    top = Math.max(0, Math.min(to, Math.floor((tracks.length - 1) / PAGE) * PAGE));
+    const last = Math.min(top + PAGE, tracks.length);
+    shown.textContent = `${tracks[top]} to ${tracks[last - 1]}, ${number(top + 1)} to ${number(last)} of ${number(tracks.length)} tracks`;
+    draw();
+  };
+  const pages =
+    tracks.length > PAGE
+      ? [
+          element(
+            "div",
+            { class: "below pages" },
+            button("First tracks", () => turn(0)),
+            button("Previous tracks", () => turn(top - PAGE)),
+            shown,
+            button("Next tracks", () => turn(top + PAGE)),
+            button("Last tracks", () => turn(tracks.length)),
+          ),
+        ]
+      : [];
   clock.listen(draw);
   redrawn(canvas, draw);
+  if (pages.length > 0) turn(0);
   const keys = kinds.slice(0, COLORS.length).map((name, k) =>
     element("span", { class: "key" }, element("span", { class: "mark", style: `background: ${COLORS[k]}` }), name),
   );
@@ -111,6 +138,7 @@ export function timeline(panel: TimelinePanel, controls: boolean): HTMLElement {
     "div",
     {},
     ...(controls ? [player(clock)] : []),
+    ...pages,
     element("div", { class: "drawing" }, canvas, axis, tip),
     element(
       "div",

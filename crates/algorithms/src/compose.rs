@@ -67,6 +67,22 @@ pub fn resolve(name: &str, case: &Case, params: &Params) -> Result<(&'static dyn
     Ok((algorithm, algorithm.chosen(case, &params)))
 }
 
+/// The name by which [`resolve`] finds a composition: `chain` for `reduce-broadcast` with `x-y` of chains. Other
+/// algorithms, and those among ranks, have their own.
+pub fn short_name(algorithm: &dyn Algorithm, offers: &[Means], params: &Params) -> String {
+    let name = algorithm.name();
+    if !offers.contains(&Means::Grid) {
+        return name.to_owned();
+    }
+    let name = if name == "reduce-broadcast" { params.get("reduce").unwrap_or(name) } else { name };
+    match (name, params.get("x"), params.get("y")) {
+        ("x-y", Some(x), Some(y)) if x == y => x,
+        ("x-y-allreduce", Some(x), Some(y)) if x == y && x == RING => x,
+        _ => name,
+    }
+    .to_owned()
+}
+
 /// The place must offer what the algorithm needs.
 fn check_place(algorithm: &dyn Algorithm, case: &Case) -> Result<(), AlgorithmError> {
     let info = algorithm.info();

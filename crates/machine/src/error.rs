@@ -26,8 +26,8 @@ pub enum MachineError {
         "'{found}' is not a shape; accepted are N (a row of N PEs) and MxN (M rows, N columns), each 1 to 4294967295"
     )]
     Shape { found: String },
-    #[error("shape {found} does not fit on {machine}, which has {max} PEs in either orientation")]
-    TooLarge { found: String, machine: String, max: String },
+    #[error("shape {found} does not fit on {machine}, which has {rows} rows and {columns} columns of PEs{hint}")]
+    TooLarge { found: String, machine: String, rows: u32, columns: u32, hint: String },
     #[error(
         "shape {shape} does not fit on {machine}, whose accelerators lie {extents}; accepted are the number of ranks, and \
          as many extents as those, none larger"
@@ -39,8 +39,11 @@ pub enum MachineError {
     NoSuchNode { node: u32, machine: String, last: u32 },
     #[error("the place of two ranks is {node}; an accelerator of {machine} takes one rank")]
     SameNode { node: u32, machine: String },
-    #[error("{machine} is a grid of PEs: say which part of it to use with a shape, N or MxN, up to {max}")]
-    NoShape { machine: String, max: String },
+    #[error(
+        "{machine} is a grid of PEs: say which part of it to use with a shape, N (a row) or MxN (M rows, N columns), of at \
+         most {rows} rows and {columns} columns"
+    )]
+    NoShape { machine: String, rows: u32, columns: u32 },
     #[error("ranks is {found}; say how many ranks of {machine} to use, at least 1")]
     NoRanks { machine: String, found: String },
     #[error("the network has {found} cables in a plane; at most {most} fit")]

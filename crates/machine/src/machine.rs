@@ -64,21 +64,69 @@ impl MachineText<'_> {
     /// # Errors
     /// Text that is not TOML of this form; the message names the line.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, MachineError> {
-        toml::from_str(self.text).map_err(|e| MachineError::Toml {
-            origin: match e.span() {
-                Some(span) => {
-                    let line = self.text.get(..span.start).map_or(1, |before| before.matches('\n').count() + 1);
-                    format!("{}, line {line}", self.origin)
-                }
-                None => self.origin.to_owned(),
-            },
-            message: e.message().trim().replace('\n', ", "),
+        toml::from_str(self.text).map_err(|e| {
+            if let Some(missing) = self.missing::<T>(e.message()) {
+                let (keys, are) = if missing.len() == 1 { ("key", "is") } else { ("keys", "are") };
+                let message = format!("the {keys} {} {are} missing", missing.join(", "));
+                return MachineError::Toml { origin: self.origin.to_owned(), message };
+            }
+            let before = e.span().and_then(|span| self.text.get(..span.start));
+            let line = before.map(|before| before.matches('\n').count() + 1);
+            let origin = line.map_or_else(|| self.origin.to_owned(), |line| format!("{}, line {line}", self.origin));
+            let written = line.and_then(|line| self.text.lines().nth(line - 1)).unwrap_or_default();
+            MachineError::Toml { origin, message: in_words(&e.message().trim().replace('\n', ", "), written) }
         })
+    }
+
+    /// The keys at the top level that the file lacks, if `message` is about one of them.
+    ///
+    /// The reader names one missing key at a time, so each is put in with a value of the type that it takes, which is
+    /// the one after which the reader finds another fault or none.
+    fn missing<T: DeserializeOwned>(&self, message: &str) -> Option<Vec<String>> {
+        fn lacking(message: &str) -> Option<String> {
+            message.trim().strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`')).map(str::to_owned)
+        }
+        let mut table: toml::Table = self.text.parse().ok()?;
+        let mut found: Vec<String> = Vec::new();
+        let mut next = lacking(message);
+        while let Some(key) = next.take().filter(|key| !table.contains_key(key)) {
+            let values = [
+                toml::Value::Integer(1),
+                toml::Value::String(String::new()),
+                toml::Value::Table(toml::Table::new()),
+                toml::Value::Array(Vec::new()),
+                toml::Value::Boolean(false),
+            ];
+            for value in values {
+                table.insert(key.clone(), value);
+                let fault = table.clone().try_into::<T>().err().map(|e| e.message().to_owned());
+                let other = fault.as_deref().and_then(lacking);
+                if fault.is_none() || other.as_ref().is_some_and(|other| *other != key) {
+                    found.push(key.clone());
+                    next = other;
+                    break;
+                }
+            }
+        }
+        (!found.is_empty()).then_some(found)
     }
 }
 
+/// A message of the reader about a line, in plain words where it is about a value.
+fn in_words(message: &str, line: &str) -> String {
+    let (key, value) = line.split_once('=').map_or(("", ""), |(key, value)| (key.trim(), value.trim()));
+    if message.starts_with("string values must be quoted") {
+        return format!(
+            "{key} is {}; accepted are a number without a unit, as in 4096, true or false, and a text in quotes",
+            excerpt(value)
+        );
+    }
+    let plain = of_value(message);
+    if plain == message || key.is_empty() { plain } else { format!("{key}: {plain}") }
+}
+
 /// A message of the reader about the type of a value, in plain words.
-fn of_value(message: &str) -> String {
+pub(crate) fn of_value(message: &str) -> String {
     let Some((found, expected)) =
         message.strip_prefix("invalid type: ").and_then(|rest| rest.split_once(", expected "))
     else {
@@ -330,17 +378,42 @@ mod tests {
     }
 
     #[test]
-    fn shapes_fit_in_either_orientation() {
+    fn shapes_fit_the_rows_and_columns_of_the_fabric() {
         let machine = Machine::preset("wse2").unwrap();
         let w: &Wafer = machine.get().unwrap();
-        for text in ["512", "996", "757x996", "996x757", "1x1"] {
+        for text in ["512", "757", "996x1", "996x757", "1x1"] {
             assert!(w.choose(Some(text.parse::<Shape>().unwrap())).is_ok(), "{text}");
         }
-        let e = w.choose(Some("1000x1000".parse().unwrap())).unwrap_err();
-        assert_eq!(e.to_string(), "shape 1000x1000 does not fit on wse2, which has 757x996 PEs in either orientation");
+        let refused = |text: &str| w.choose(Some(text.parse::<Shape>().unwrap())).unwrap_err().to_string();
+        let what = "does not fit on wse2, which has 996 rows and 757 columns of PEs";
+        assert_eq!(refused("1000x1000"), format!("shape 1000x1000 {what}"));
+        assert_eq!(refused("2x996"), format!("shape 2x996 {what}; 996x2 does"));
+        assert_eq!(refused("800"), format!("shape 800 {what}; 800x1 does"));
         assert!(w.choose(None).unwrap_err().to_string().contains("say which part"));
         for text in ["", "0", "4x0", "-4", "4x", "4x4x4", "a"] {
             assert!(text.parse::<Shape>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn missing_keys_are_named_together() {
+        for preset in PRESETS.iter() {
+            let whole: toml::Table = preset.toml.parse().unwrap();
+            let without = |keys: &[&str]| {
+                let mut table = whole.clone();
+                keys.iter().for_each(|key| drop(table.remove(*key)));
+                Machine::from_toml(&table.to_string(), "m.toml").map_err(|e| e.to_string())
+            };
+            // A key that the file may not lack is named, and so is each of two.
+            let needed: Vec<&str> = whole
+                .keys()
+                .map(String::as_str)
+                .filter(|key| *key != "kind" && without(&[key]).is_err_and(|e| e.contains("missing")))
+                .collect();
+            assert!(needed.contains(&"name"), "{}: {needed:?}", preset.name);
+            let [first, .., last] = needed[..] else { continue };
+            let e = without(&[first, last]).unwrap_err();
+            assert!(e.starts_with("m.toml: the keys ") && e.contains(first) && e.contains(last), "{e}");
         }
     }
 

@@ -31,7 +31,8 @@ pub struct Wafer {
     /// The generation of the vendor's machines, for which code is emitted.
     #[serde(default, skip_serializing_if = "Architecture::is_default")]
     pub architecture: Architecture,
-    /// Keys whose values are assumptions, because no source publishes them; plans say so.
+    /// Keys whose values are assumptions, because no source publishes them; plans and runs say so. `hop_cycles` is no key:
+    /// a hop takes one cycle on every wafer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub assumed: Vec<String>,
     /// The part used when none is asked for: rows, columns.
@@ -62,7 +63,7 @@ pub struct Wafer {
 }
 
 /// Keys whose values a file may mark as assumptions.
-const ASSUMABLE: [&str; 9] = [
+const ASSUMABLE: [&str; 10] = [
     "max_shape",
     "ramp_latency_cycles",
     "clock_mhz",
@@ -72,6 +73,7 @@ const ASSUMABLE: [&str; 9] = [
     "queue_depth",
     "input_queues",
     "output_queues",
+    "hop_cycles",
 ];
 
 fn colors() -> u32 {
@@ -121,22 +123,32 @@ impl Wafer {
         f64::from(2 * self.ramp_latency_cycles + 1)
     }
 
+    /// A sentence that names the assumed keys, where there are some.
+    pub fn assumptions(&self) -> Option<String> {
+        let keys = self.assumed.join(", ");
+        let are = if self.assumed.len() == 1 { "is" } else { "are" };
+        let because = "because no source publishes";
+        let them = if self.assumed.len() == 1 { "it" } else { "them" };
+        (!keys.is_empty()).then(|| format!("{keys} of {} {are} assumed, {because} {them}", self.name))
+    }
+
     /// The shape to plan for: the one asked for, or the file's own.
     ///
     /// # Errors
-    /// None was given, or it is larger than the fabric in both orientations.
+    /// None was given, or it has more rows or columns than the fabric.
     pub fn choose(&self, asked: Option<Shape>) -> Result<Shape, MachineError> {
         let max = self.fabric();
         let Some(shape) = asked.or(self.whole()) else {
-            return Err(MachineError::NoShape { machine: self.name.clone(), max: max.to_string() });
+            return Err(MachineError::NoShape { machine: self.name.clone(), rows: max.rows, columns: max.cols });
         };
-        let g = shape.grid;
-        let fits = |rows, cols| g.rows <= rows && g.cols <= cols;
-        if fits(max.rows, max.cols) || fits(max.cols, max.rows) {
-            Ok(shape)
-        } else {
-            Err(MachineError::TooLarge { found: shape.to_string(), machine: self.name.clone(), max: max.to_string() })
+        let fits = |rows, cols| rows <= max.rows && cols <= max.cols;
+        let Grid { rows, cols } = shape.grid;
+        if fits(rows, cols) {
+            return Ok(shape);
         }
+        let hint = if fits(cols, rows) { format!("; {cols}x{rows} does") } else { String::new() };
+        let (found, machine) = (shape.to_string(), self.name.clone());
+        Err(MachineError::TooLarge { found, machine, rows: max.rows, columns: max.cols, hint })
     }
 
     /// The part that the file names.
@@ -175,7 +187,7 @@ impl Wafer {
             return bad("reserved_colors", color.to_string(), "colors of the machine");
         }
         if let Some(key) = self.assumed.iter().find(|key| !ASSUMABLE.contains(&key.as_str())) {
-            return bad("assumed", key.clone(), "keys of numbers that the file gives");
+            return bad("assumed", key.clone(), "keys of numbers that the file gives, and hop_cycles");
         }
         if self.switch_positions == 0 || self.queue_depth == 0 {
             return bad("switch_positions or queue_depth", "0".into(), "at least 1");

@@ -32,7 +32,7 @@ pub use forests::{ChunkTree, ForestTrees, Front, FrontPoint};
 pub use format::Format;
 pub use plan::{Plan, plan, plan_best, plan_for};
 pub use problem::{Asked, Part, Problem, Root};
-pub use report::{BoundReport, CandidateReport, PhaseReport, PlanReport, Prediction, bounds, predict};
+pub use report::{BoundReport, CandidateReport, MemoryReport, PhaseReport, PlanReport, Prediction, bounds, predict};
 pub use run::{
     Checked, Finish, Records, Run, RunError, RunOptions, Simulator, Trace, Value, simulate, simulate_beside,
 };

@@ -36,6 +36,15 @@ impl Prediction {
     }
 }
 
+/// Memory for inputs, outputs and scratch memory, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct MemoryReport {
+    /// Of the PE that needs most.
+    pub needed_bytes: u64,
+    /// That a PE has.
+    pub pe_bytes: u64,
+}
+
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct BoundReport {
     pub name: &'static str,
@@ -79,6 +88,7 @@ pub struct PlanReport {
     pub target: Option<&'static str>,
     /// Whether inputs, outputs and scratch memory fit the memory of a PE; `None` where PEs have no such limit.
     pub fits_sram: Option<bool>,
+    pub memory: Option<MemoryReport>,
     pub predicted: Prediction,
     pub lower_bound: Option<BoundReport>,
     pub ratio: Option<f64>,
@@ -130,7 +140,8 @@ impl Plan {
             params: map(&best.params),
             model: target.model(),
             target: self.form.as_ref().map(Format::name),
-            fits_sram: details.fits_sram,
+            fits_sram: details.memory.map(|memory| memory.needed_bytes <= memory.pe_bytes),
+            memory: details.memory,
             predicted,
             lower_bound: bound.map(bound_report),
             ratio: ratio(best, least),

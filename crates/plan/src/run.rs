@@ -322,8 +322,9 @@ impl Run {
         let mut made = Self::among_ranks(run.hosts, ticks_per_ns, wall_seconds);
         made.simulator = NETWORK.name;
         made.events = run.events;
+        let of_planes = if planes == 1 { "plane" } else { "equal planes, of which one was simulated" };
         made.metrics.extend([
-            ("planes", Value::Count(planes.into()), "planes that carry the same, of which one was simulated"),
+            ("planes", Value::Count(planes.into()), of_planes),
             ("packets", Value::Count(run.packets), "packets of one plane"),
             ("hops", Value::Count(run.hops), "packets over links of one plane"),
             ("link_packets", Value::Counts(run.link_packets), "packets over each link of one plane"),

@@ -1,14 +1,14 @@
 //! The best of several algorithms at one point of a sweep, beside a baseline.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use serde::Serialize;
-use unisono_algorithms::{AlgorithmError, Params, find};
+use unisono_algorithms::{AlgorithmError, Means, Params, find, short_name};
 use unisono_cost::Time;
 
 use crate::{
     PlanError, Problem, Timed,
-    candidates::{no_candidate, sort},
+    candidates::{Ranked, no_candidate, rank, sort},
     report::map,
 };
 
@@ -16,7 +16,9 @@ use crate::{
 pub struct Point {
     pub shape: Vec<u32>,
     pub elements: u32,
-    /// As the user named it.
+    /// The model of the times: that of a plan of the same part, unless another was asked for.
+    pub model: &'static str,
+    /// As a user names it: on a wafer `chain` stands for compositions of it.
     pub best: String,
     pub params: BTreeMap<String, String>,
     pub cycles: Option<f64>,
@@ -29,76 +31,58 @@ pub struct Point {
     pub seconds_by_algorithm: BTreeMap<String, f64>,
 }
 
-/// Times every algorithm of `names` (by default those that the machine sweeps) at its best parameters, and the
-/// baseline. Leaves out algorithms that do not support the case.
+/// Times candidates and the baseline. Where the user names no algorithms, the candidates are those of a plan, and each
+/// algorithm counts at the best of them. A named algorithm is timed with the parameters that are given or, without any,
+/// those of [`crate::Target::settings`]. Leaves out algorithms that do not support the case.
 ///
 /// # Errors
 /// Unknown names, or no name that supports the case.
 pub fn sweep_point(
-    mut problem: Problem,
+    problem: Problem,
     names: &[String],
     baseline: Option<&str>,
     params: &Params,
 ) -> Result<Point, PlanError> {
-    Arc::get_mut(&mut problem.target).expect("only the problem holds its target").choose_common_model();
     let c = problem.collective;
     let target = &problem.target;
-    let swept: Vec<String> = match names {
-        [] => target.swept(c).into_iter().map(str::to_owned).collect(),
-        names => names.to_vec(),
-    };
-    let alone = |name: &str| swept.len() == 1 || baseline == Some(name);
-    let one = |name: &str, params: &Params| -> Result<Timed, PlanError> {
-        let (algorithm, params) = target.resolve(c, name, params)?;
-        if !alone(name) && target.is_slow(c, algorithm, &params) {
-            let reason = "its schedule would have to be built to be timed, and is huge".to_owned();
-            return Err(AlgorithmError::Unsupported { algorithm: algorithm.name(), reason }.into());
-        }
-        target.time(c, algorithm, params)
-    };
-    let time = |name: &str| -> Result<Timed, PlanError> {
-        let algorithm = find(name)?;
-        let known = |k: &str| algorithm.info().composed || algorithm.info().params.iter().any(|p| p.name == k);
-        let params = params.only(known);
-        let mut settings = target.settings(c, name)?;
-        if !params.is_empty() || settings.is_empty() {
-            settings = vec![params];
-        }
-        let (mut timed, mut refused) = (Vec::new(), None);
-        for setting in settings {
-            match one(name, &setting) {
-                Ok(one) => timed.push(one),
-                Err(e) => refused = Some(e),
+    let timed = if names.is_empty() {
+        best_of_each(target.case(c).offers(), rank(&problem, params, None, Ranked::All)?)
+    } else {
+        let alone = |name: &str| names.len() == 1 || baseline == Some(name);
+        let (mut timed, mut refused) = (Vec::new(), None::<AlgorithmError>);
+        for name in names {
+            match time(&problem, name, params, alone(name)) {
+                Ok(one) => timed.push((name.clone(), one)),
+                Err(PlanError::Algorithm(e @ AlgorithmError::Unsupported { .. })) => {
+                    refused.get_or_insert(e);
+                }
+                Err(e) => return Err(e),
             }
         }
-        sort(target.as_ref(), &mut timed);
-        target.simulate_best(c, &mut timed)?;
-        sort(target.as_ref(), &mut timed);
-        timed.into_iter().next().ok_or_else(|| refused.expect("there is a setting, and it was timed or refused"))
-    };
-    let mut timed: Vec<(&str, Timed)> = Vec::new();
-    let mut refused = None::<AlgorithmError>;
-    for name in &swept {
-        match time(name) {
-            Ok(one) => timed.push((name, one)),
-            Err(PlanError::Algorithm(e @ AlgorithmError::Unsupported { .. })) => {
-                refused.get_or_insert(e);
-            }
-            Err(e) => return Err(e),
+        if timed.is_empty() {
+            return Err(refused.map_or_else(|| no_candidate(&problem, &Params::new()), PlanError::from));
         }
-    }
-    // The first of equals, so that a user's order decides ties.
-    let best = timed.iter().reduce(|best, t| if t.1.time.total_cmp(&best.1.time).is_lt() { t } else { best });
-    let Some((name, best)) = best else {
-        return Err(refused.map_or_else(|| no_candidate(&problem, &Params::new()), PlanError::from));
+        timed
     };
-    let baseline = baseline.unwrap_or_else(|| target.baseline(c.kind));
-    let reference = time(baseline)?.time;
-    let cycles_of = |(name, one): &(&str, Timed)| Some(((*name).to_owned(), one.time.cycles?));
+    // The first of equals, so that a user's order decides ties. A plan's best candidate is first.
+    let better = |a: &Time, b: &Time| !names.is_empty() && a.total_cmp(b).is_lt();
+    let best = timed.iter().reduce(|best, t| if better(&t.1.time, &best.1.time) { t } else { best });
+    let (name, best) = best.expect("there is a candidate");
+    let against = baseline.unwrap_or_else(|| target.baseline(c.kind));
+    let (baseline, reference) = match time(&problem, against, params, baseline.is_some() || names.len() == 1) {
+        Ok(timed) => (against, timed.time),
+        // Where no pattern is customary, the best candidate stands for it.
+        Err(PlanError::Algorithm(AlgorithmError::Unsupported { .. })) if baseline.is_none() => {
+            (name.as_str(), best.time)
+        }
+        Err(e) => return Err(e),
+    };
+    let cycles_of = |(name, one): &(String, Timed)| Some((name.clone(), one.time.cycles?));
     Ok(Point {
         shape: target.shape(),
         elements: c.elements,
-        best: (*name).to_owned(),
+        model: target.model(),
+        best: name.clone(),
         params: map(&best.params),
         cycles: best.time.cycles,
         seconds: best.time.seconds,
@@ -107,8 +91,54 @@ pub fn sweep_point(
         baseline_seconds: reference.seconds,
         baseline_ratio: quotient(reference, best.time),
         cycles_by_algorithm: timed.iter().map(cycles_of).collect(),
-        seconds_by_algorithm: timed.iter().map(|(n, t)| ((*n).to_owned(), t.time.seconds)).collect(),
+        seconds_by_algorithm: timed.iter().map(|(n, t)| (n.clone(), t.time.seconds)).collect(),
     })
+}
+
+/// Times an algorithm at the best of its settings; one that is slow to time only where it is `alone`.
+///
+/// # Errors
+/// An unknown name, a case that it does not support, or a slow one.
+fn time(problem: &Problem, name: &str, params: &Params, alone: bool) -> Result<Timed, PlanError> {
+    let (target, c) = (&problem.target, problem.collective);
+    let one = |params: &Params| -> Result<Timed, PlanError> {
+        let (algorithm, params) = target.resolve(c, name, params)?;
+        if !alone && target.is_slow(c, algorithm, &params) {
+            let reason = "its schedule would have to be built to be timed, and is huge".to_owned();
+            return Err(AlgorithmError::Unsupported { algorithm: algorithm.name(), reason }.into());
+        }
+        target.time(c, algorithm, params)
+    };
+    let algorithm = find(name)?;
+    let known = |k: &str| algorithm.info().composed || algorithm.info().params.iter().any(|p| p.name == k);
+    let params = params.only(known);
+    let mut settings = target.settings(c, name)?;
+    if !params.is_empty() || settings.is_empty() {
+        settings = vec![params];
+    }
+    let (mut timed, mut refused) = (Vec::new(), None);
+    for setting in settings {
+        match one(&setting) {
+            Ok(one) => timed.push(one),
+            Err(e) => refused = Some(e),
+        }
+    }
+    sort(target.as_ref(), &mut timed);
+    target.simulate_best(c, &mut timed)?;
+    sort(target.as_ref(), &mut timed);
+    timed.into_iter().next().ok_or_else(|| refused.expect("there is a setting, and it was timed or refused"))
+}
+
+/// The first candidate of each short name, in their order.
+fn best_of_each(offers: &[Means], ranked: Vec<Timed>) -> Vec<(String, Timed)> {
+    let mut first: Vec<(String, Timed)> = Vec::new();
+    for timed in ranked {
+        let name = short_name(timed.algorithm, offers, &timed.params);
+        if first.iter().all(|(other, _)| *other != name) {
+            first.push((name, timed));
+        }
+    }
+    first
 }
 
 /// How many times as long the first takes; `None` where the second takes no time.

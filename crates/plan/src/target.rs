@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use unisono_algorithms::{Algorithm, AlgorithmError, Case, Params, algorithms, find, resolve};
+use unisono_algorithms::{Algorithm, AlgorithmError, Case, Params, find, resolve};
 use unisono_base::narrow;
 use unisono_collective::{Collective, Kind};
 use unisono_cost::Time;
@@ -10,7 +10,9 @@ use unisono_lower::{File, Placed, Placement, Terms};
 use unisono_machine::{Machine, Shape};
 use unisono_schedule::Schedule;
 
-use crate::{BoundCertificate, Part, PhaseReport, Plan, PlanError, Prediction, TimeSource, Timed, candidates};
+use crate::{
+    BoundCertificate, MemoryReport, Part, PhaseReport, Plan, PlanError, Prediction, TimeSource, Timed, candidates,
+};
 
 /// Up to this length a message costs a message, whatever a byte costs.
 pub const FEW_BYTES: u64 = 1024;
@@ -18,7 +20,7 @@ pub const FEW_BYTES: u64 = 1024;
 /// Facts of a plan that only some kinds of machines have; `None` where the kind has no such fact.
 #[derive(Default)]
 pub struct Details {
-    pub fits_sram: Option<bool>,
+    pub memory: Option<MemoryReport>,
     /// Cost terms of the best candidate.
     pub terms: Option<Terms>,
     pub phases: Option<Vec<PhaseReport>>,
@@ -44,9 +46,6 @@ pub trait Target: Send + Sync {
 
     /// The name of the model that ranks candidates.
     fn model(&self) -> &'static str;
-
-    /// Chooses the model that all parts of the machine share, unless another was asked for. Sweeps over parts take it.
-    fn choose_common_model(&mut self) {}
 
     /// Returns whether the length of a message has no part in its time, as the machine states no price of a byte.
     fn free_bytes(&self) -> bool {
@@ -209,13 +208,7 @@ pub trait Target: Send + Sync {
     /// The algorithm that speed-ups of a sweep are measured against.
     fn baseline(&self, kind: Kind) -> &'static str;
 
-    /// Returns the algorithms of a sweep for which the user names none.
-    fn swept(&self, collective: Collective) -> Vec<&'static str> {
-        let offered = self.case(collective).offers();
-        algorithms().iter().filter(|a| a.info().serves(collective.kind, offered)).map(|a| a.name()).collect()
-    }
-
-    /// Returns the parameters that a sweep tries where the user gives none.
+    /// Returns the parameters of a named algorithm that a sweep tries where the user gives none.
     ///
     /// # Errors
     /// An unknown name.

@@ -213,6 +213,12 @@ impl Machine {
         to_python(py, self.description())
     }
 
+    /// A sentence about values that no source publishes; None where there are none.
+    #[getter]
+    fn assumptions(&self) -> Option<String> {
+        self.description.get::<Wafer>().and_then(Wafer::assumptions)
+    }
+
     fn to_toml(&self) -> String {
         self.description.to_toml()
     }

@@ -5,7 +5,7 @@ use pyo3::{prelude::*, types::PyDict};
 use unisono_machine::{
     MachineError,
     network::{
-        FAMILIES, Link, Network, deadlock,
+        FAMILIES, Network, deadlock,
         import::{Asked, FORMATS},
     },
 };
@@ -40,7 +40,7 @@ pub fn topologies(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 }
 
 /// One plane: `accelerators`, `nodes`, and for every cable its ends `a` and `b`, its kind, 0 board, 1 DAC, 2 AOC, its
-/// rate `gbps` and its latency `ns`.
+/// rate `gbps` and its `latency_ns`.
 #[pyfunction]
 pub fn plane<'py>(py: Python<'py>, machine: &Machine) -> PyResult<Bound<'py, PyDict>> {
     let network = network(machine)?;
@@ -54,9 +54,9 @@ pub fn plane<'py>(py: Python<'py>, machine: &Machine) -> PyResult<Bound<'py, PyD
     dict.set_item("a", PyArray1::from_iter(py, once().map(|link| link.from)))?;
     dict.set_item("b", PyArray1::from_iter(py, once().map(|link| link.to)))?;
     dict.set_item("kind", PyArray1::from_iter(py, once().map(|link| link.cable as u8)))?;
-    let speed = |link: &Link| plane.speeds()[usize::from(link.speed)].unwrap_or_else(|| network.own_speed());
-    dict.set_item("gbps", PyArray1::from_iter(py, once().map(|link| speed(link).gbps)))?;
-    dict.set_item("ns", PyArray1::from_iter(py, once().map(|link| speed(link).latency_ns)))?;
+    let speeds: Vec<_> = ids().map(|(id, _)| network.link_speed(&plane, id)).collect();
+    dict.set_item("gbps", PyArray1::from_iter(py, speeds.iter().map(|speed| speed.gbps)))?;
+    dict.set_item("latency_ns", PyArray1::from_iter(py, speeds.iter().map(|speed| speed.latency_ns)))?;
     // The numbers of the two links of a cable, as simulations count what crosses them.
     dict.set_item("there", PyArray1::from_iter(py, ids().map(|(id, _)| id)))?;
     dict.set_item("back", PyArray1::from_iter(py, once().map(|link| link.back)))?;

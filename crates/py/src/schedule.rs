@@ -144,6 +144,14 @@ impl Schedule {
         self.inner().node_count()
     }
 
+    /// Bytes of input, output and scratch memory of the node that needs most.
+    #[getter]
+    fn memory_bytes_max(&self) -> u64 {
+        let schedule = self.inner();
+        let most = schedule.all_nodes().map(|node| schedule.memory_elements(node)).max();
+        most.unwrap_or(0) * schedule.collective().dtype.bytes()
+    }
+
     #[getter]
     fn instructions(&self) -> usize {
         self.inner().instr_count()

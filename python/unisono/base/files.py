@@ -342,7 +342,13 @@ def load(path: str | bytes | os.PathLike[str]) -> Schedule:
         return _core.import_schedule(text, "msccl-xml", origin)
     if origin.endswith(".json") and _core.is_gpu_plan(text):
         return _core.import_schedule(text, "mscclpp", origin)
-    return Schedule.parse_json(text, origin) if origin.endswith(".json") else Schedule.parse(text, origin)
+    if origin.endswith(".json"):
+        return Schedule.parse_json(text, origin)
+    first = next((line for line in text.splitlines() if line.partition(";")[0].strip()), "")
+    if first and not first.lstrip().startswith("unisono-"):
+        begins = shown(first.strip())
+        raise InputError(f"'{origin}' is no schedule: it begins with {begins}; 'unisono show' says what is in a file")
+    return Schedule.parse(text, origin)
 
 
 def save(schedule: Schedule, path: str | bytes | os.PathLike[str]) -> None:

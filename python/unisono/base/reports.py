@@ -140,6 +140,13 @@ class Candidate(TypedDict):
     refused: str | None
 
 
+class MemoryReport(TypedDict):
+    """Bytes of input, output and scratch memory: of the PE that needs most, and that a PE has."""
+
+    needed_bytes: int
+    pe_bytes: int
+
+
 class PlanReport(TypedDict):
     """``Plan.report()`` and ``unisono plan --json``; candidates are sorted, best first."""
 
@@ -158,6 +165,7 @@ class PlanReport(TypedDict):
     #: The target of emitted code that the plan is for.
     target: str | None
     fits_sram: bool | None
+    memory: MemoryReport | None
     predicted: PredictedTime
     lower_bound: Bound | None
     ratio: float | None
@@ -209,6 +217,7 @@ class SweepPoint(TypedDict):
 
     shape: list[int]
     elements: int
+    model: str
     best: str
     params: dict[str, str]
     cycles: float | None
@@ -463,6 +472,9 @@ class ComparisonRow(TypedDict):
 
     workload: str
     machine: str
+    failed: list[str]
+    accelerators: int | None
+    machine_accelerators: int | None
     seconds: float | None
     compute_seconds: float | None
     exposed_seconds: float | None

@@ -290,13 +290,6 @@ model_option = click.option(
     help="On a wafer: paper (Eq. 1; the default in a row) or links (largest link load; the default on a grid); "
     f"{_MODELS_OF_RANKS}",
 )
-#: Of sweeps, which compare shapes by one model.
-swept_model_option = click.option(
-    "--model",
-    metavar="NAME",
-    shell_complete=of_names(MODELS),
-    help=f"On a wafer: paper (Eq. 1; the default) or links (largest link load); {_MODELS_OF_RANKS}",
-)
 #: Of bounds; on a wafer those of all models are listed.
 bound_model_option = click.option(
     "--model",

@@ -8,9 +8,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from unisono._core import Machine
 from unisono.base import interrupts
 from unisono.base.messages import printable
+from unisono.base.reports import MemoryReport
 
+#: Collectives whose size is that of one rank's block: of what it gives, or gets (reduce-scatter, scatter), or exchanges
+#: with each other rank.
+_OF_BLOCKS = {
+    "allgather": "of each rank",
+    "alltoall": "between every two ranks",
+    "gather": "of each rank",
+    "reduce-scatter": "for each rank",
+    "scatter": "for each rank",
+}
 #: Columns of a table that no terminal bounds, so that a pipe always gets the same text.
 _PIPE_WIDTH = 160
 
@@ -165,6 +176,20 @@ def one_of(names: Sequence[str]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
+def memory_text(memory: MemoryReport | None) -> str:
+    """The memory that a schedule needs and a PE has, where it is not enough; else nothing."""
+    if memory is None or memory["needed_bytes"] <= memory["pe_bytes"]:
+        return ""
+    need = f"a PE needs {memory['needed_bytes']} bytes for input, output and scratch memory"
+    return f"{need}, and has {memory['pe_bytes']}: the machine cannot run this"
+
+
+def without(machine: Machine) -> str:
+    """`` without 0-1, 17``: the links and nodes that failed, where some did."""
+    failed = machine.describe().get("failed")
+    return f" without {', '.join(failed)}" if failed else ""
+
+
 def params_text(params: Mapping[str, Any]) -> str:
     """``depth=31 contention=2``."""
     return " ".join(f"{name}={value}" for name, value in params.items())
@@ -174,7 +199,9 @@ def subject(report: Mapping[str, Any], in_cycles: bool) -> str:
     """One line with the collective, its size and the part of the machine; nodes with a clock in cycles are PEs."""
     sides = report["shape"] or (report["ranks"],)
     nodes = f"{'x'.join(map(str, sides))} {'PE' if in_cycles else 'rank'}{'' if math.prod(sides) == 1 else 's'}"
-    what = f"{report['collective']} of {report['elements']} {report['dtype']} ({report['bytes']} bytes)"
+    size = f"{report['elements']} {report['dtype']} ({report['bytes']} bytes)"
+    each = _OF_BLOCKS.get(report["collective"])
+    what = f"{report['collective']} of {size}" + (f" {each}" if each else "")
     return f"{what} on {nodes} of {report['machine']}"
 
 

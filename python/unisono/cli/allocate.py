@@ -6,10 +6,17 @@ import unisono
 from unisono.base.files import write
 from unisono.base.pictures import form_of
 from unisono.cli._options import json_option, limit_options, machine_option
-from unisono.cli._output import print_fields, print_json, print_lines, working
+from unisono.cli._output import print_fields, print_json, print_lines, print_table, working
 from unisono.cli._pictures import check_picture
 
 __all__ = ["allocate"]
+
+#: Jobs of the first sample that are listed.
+_SHOWN = 10
+
+
+def _line(numbers: list[int] | None) -> str:
+    return "refused" if numbers is None else ", ".join(map(str, numbers))
 
 
 @click.command()
@@ -57,8 +64,16 @@ def allocate(
             ("heuristic", heuristic),
             ("utilization", f"{report['utilization_mean']:.2%} mean, {report['utilization_p1']:.2%} in the worst 1 %"),
             ("jobs", f"{report['placed']:.1f} placed, {report['refused']:.1f} refused in a sample"),
-            ("upper level", f"{upper['alltoall']:.2%} of alltoall traffic, {upper['allreduce']:.2%} of allreduce"),
+            ("upper level", f"{upper['alltoall']:.2%} of alltoall traffic, {upper['allreduce']:.2%} of allreduce")
+            if (unisono.machine(machine).topology or {}).get("family") != "torus"
+            else ("upper level", "none: a torus has no switches"),
         ]
     )
+    placed = report["first"]["jobs"]
+    rows_of_jobs = [[str(job["boards"]), _line(job["rows"]), _line(job["columns"])] for job in placed[:_SHOWN]]
+    print_lines("", "the first sample, largest jobs first:")
+    print_table(["boards", "rows", "columns"], rows_of_jobs, right=["boards"])
+    if len(placed) > _SHOWN:
+        print_lines(f"and {len(placed) - _SHOWN} more: --json lists all, --plot draws them")
     if plot is not None:
         print_lines("", f"wrote {plot}")

@@ -7,7 +7,7 @@ from unisono.base.files import write
 from unisono.base.pictures import form_of
 from unisono.base.reports import ComparisonRow
 from unisono.cli._completion import complete, machines, workloads
-from unisono.cli._options import json_option, level_options, limit_options, rate_options
+from unisono.cli._options import fail_option, json_option, level_options, limit_options, rate_options
 from unisono.cli._output import number, print_json, print_lines, print_table, progress
 from unisono.cli._pictures import check_picture
 from unisono.cli._types import Names
@@ -27,6 +27,7 @@ __all__ = ["compare"]
     metavar="A,B,...",
     help="Presets or TOML files.",
 )
+@fail_option
 @level_options
 @rate_options
 @click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw times, and times multiplied by prices.")
@@ -35,6 +36,7 @@ __all__ = ["compare"]
 def compare(
     workloads: list[str],
     machines: list[str],
+    fail: tuple[str, ...],
     level: str,
     no_overlap: bool,
     tflops: float | None,
@@ -50,7 +52,7 @@ def compare(
     with progress("comparing") as on_row:
         rows = unisono.compare(
             workloads,
-            machines,
+            [unisono.machine(name, failed=fail) for name in machines],
             level=level,
             overlap=not no_overlap,
             tflops=tflops,
@@ -65,11 +67,16 @@ def compare(
     if as_json:
         print_json({"level": level, "overlap": not no_overlap, "rows": rows, "files": [plot] if plot else []})
         return
-    columns = ["workload", "machine", "step, ms", "exposed, ms", "price, M$", "ms x M$"]
+    columns = ["workload", "machine", "accelerators", "step, ms", "exposed, ms", "price, M$", "ms x M$"]
     print_table(columns, [_cells(row) for row in rows], right=columns[2:])
     print_lines(
         *dict.fromkeys(f"{row['workload']} on {row['machine']}: {row['reason']}" for row in rows if row["reason"])
     )
+    part = [
+        row for row in rows if row["accelerators"] is not None and row["accelerators"] != row["machine_accelerators"]
+    ]
+    if any(row["cost_usd"] is not None for row in part):
+        print_lines("", "prices are of whole networks, of which workloads use the accelerators listed")
     if plot is not None:
         print_lines("", f"wrote {plot}")
 
@@ -78,7 +85,8 @@ def _cells(row: ComparisonRow) -> list[str]:
     seconds, exposed, cost, product = (row[key] for key in ("seconds", "exposed_seconds", "cost_usd", "time_x_cost"))
     return [
         row["workload"],
-        row["machine"],
+        row["machine"] + (f" without {', '.join(row['failed'])}" if row["failed"] else ""),
+        "-" if row["accelerators"] is None else f"{row['accelerators']:,} of {row['machine_accelerators'] or 0:,}",
         "-" if seconds is None else number(seconds * 1e3, 3),
         "-" if exposed is None else number(exposed * 1e3, 3),
         "-" if cost is None else number(cost * 1e-6, 3),

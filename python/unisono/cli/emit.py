@@ -10,9 +10,12 @@ from unisono.cli._failures import NO, say
 from unisono.cli._options import file_or_plan_options, json_option, limit_options, schedule_of
 from unisono.cli._output import one_of, print_json, print_lines, working
 from unisono.cli._sources import NOT_FOR_GPUS, refuse_unused
-from unisono.planning.emission import FORMATS, PLANNED_FORMATS, check_target, write_target
+from unisono.planning.emission import FORMATS, PLANNED_FORMATS, check_emission, check_target, write_target
 
 __all__ = ["emit"]
+
+#: Files that are listed.
+_SHOWN = 5
 
 
 @click.command()
@@ -77,10 +80,18 @@ def emit(
         if as_json:
             print_json({"files": [], "target": form, "refused": str(refused)})
         return say(str(refused), NO)
+    replaced = check_emission(output, files)
     written = write_target(output, files)
     if as_json:
-        print_json({"files": written, "target": form, "refused": None})
-    else:
-        files_written = "1 file" if len(written) == 1 else f"{len(written)} files"
-        print_lines(f"wrote {files_written} for {form} to {output}:", *(f"  {name}" for name in written))
+        of = {"algorithm": schedule.origin, "replaced": replaced}
+        print_json({"files": written, "target": form, "refused": None, **of})
+        return 0
+    if schedule.origin:
+        print_lines(f"algorithm {schedule.origin}")
+    files_written = "1 file" if len(written) == 1 else f"{len(written)} files"
+    print_lines(f"wrote {files_written} for {form} to {output}:", *(f"  {name}" for name in written[:_SHOWN]))
+    if len(written) > _SHOWN:
+        print_lines(f"  and {len(written) - _SHOWN} more: --json lists all")
+    if replaced:
+        print_lines(f"replaced {len(replaced)} of them that had other contents, such as {replaced[0]}")
     return 0

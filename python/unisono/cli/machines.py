@@ -112,3 +112,8 @@ def _import(file: str | None, output: str | None, shape: str | None, options: di
         print_json({**machine.describe(), "file": output, "format": source})
         return
     print_lines(f"wrote {output}: {machine.summary}")
+    about = machine.describe()
+    if about.get("send_machines_per") == "link":
+        print_lines(f"each link sends for itself (send_machines = {about['send_machines']} of each link)")
+    if not any((about.get("prices") or {}).values()):
+        print_lines("no prices, which the file does not have; write them into [prices] for costs")

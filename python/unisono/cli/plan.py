@@ -16,8 +16,8 @@ from unisono.base.reports import Candidate, Phase, PlanReport
 from unisono.cli._options import Request, limit_options, plan_options
 from unisono.cli._output import (
     cycles_and_time,
-    duration,
     json_text,
+    memory_text,
     microseconds,
     number,
     params_text,
@@ -35,6 +35,8 @@ __all__ = ["plan", "print_candidates", "print_report"]
 
 _TERMS = ("energy", "distance", "depth", "contention", "links")
 _SHOWN = 10
+#: The pattern of the vendor's library on a wafer.
+_VENDORS = "chain"
 
 
 @click.command()
@@ -112,8 +114,8 @@ def plan(
     print_report(report, None if show_all else _SHOWN)
     bound = report["lower_bound"]
     if certified is not None and bound is not None and bound["name"] != certified["bound"]:
-        proved, height = f"{certified['bound']} of {duration(certified['seconds'])}", bound["seconds"]
-        is_as_high = math.isclose(certified["seconds"], height, rel_tol=1e-9)
+        proved = f"{certified['bound']} of {microseconds(certified['seconds'])} µs"
+        is_as_high = math.isclose(certified["seconds"], bound["seconds"], rel_tol=1e-9)
         other = f"as high as the bound {bound['name']}" if is_as_high else f"not the bound {bound['name']}"
         print_lines("", f"the certificate proves the bound {proved}, {other}")
     wrote = [file for file in (output, certificate, plot) if file is not None]
@@ -158,32 +160,47 @@ def print_report(report: PlanReport, candidates: int | None) -> None:
             ("predicted", f"{cycles_and_time(predicted)} ({_source(report)})"),
             ("bound", f"{cycles_and_time(bound)} ({bound['name']})" if bound else ""),
             ("ratio", f"{report['ratio']:.3f}" if report["ratio"] is not None else ""),
-            ("memory", "the schedule needs more SRAM than a PE has" if report["fits_sram"] is False else ""),
+            ("memory", memory_text(report["memory"])),
             ("note", report.get("note") or ""),
         ]
     )
     print_lines("")
     if predicted["phases"] is not None:
-        _print_phases(predicted["phases"])
+        _print_phases(predicted["phases"], "cycles" if predicted["source"] != "simulated" else "cycles by the model")
     elif predicted["terms"] is not None:
         print_table(list(_TERMS), [_numbers(predicted["terms"])], right=_TERMS)
         print_lines("")
     print_candidates(report["candidates"], candidates, report["target"])
+    if (vendors := _vendors(report)) is not None:
+        times = f", {vendors['seconds'] / predicted['seconds']:.2f} times as long" if predicted["seconds"] else ""
+        print_lines("", f"{_VENDORS} (the vendor's pattern): {cycles_and_time(vendors)}{times}")
 
 
 def _source(report: PlanReport) -> str:
-    """The model of the time; plans for a format may be simulated instead."""
-    simulated = report["target"] is not None and report["predicted"]["source"] == "simulated"
-    return "simulated" if simulated else f"model {report['model']}"
+    """Where the time comes from: the model, or a simulation of the best candidates."""
+    return "simulated" if report["predicted"]["source"] == "simulated" else f"model {report['model']}"
+
+
+def _vendors(report: PlanReport) -> Candidate | None:
+    """The candidate on a wafer that the vendor's library uses, unless it is the plan; its root is the end of lines."""
+    parts = ("reduce", "x", "y")
+
+    def is_chain(one: Candidate) -> bool:
+        named = {one["algorithm"], *(one["params"][part] for part in parts if part in one["params"])}
+        return named - {"reduce-broadcast", "x-y"} == {_VENDORS} and one["params"].get("root") != "middle"
+
+    first, *others = report["candidates"]
+    same = (one for one in others if one["source"] == first["source"] and one["cycles"] is not None)
+    return None if is_chain(first) else next(filter(is_chain, same), None)
 
 
 def _numbers(terms: Mapping[str, Any]) -> list[str]:
     return [number(terms[term]) for term in _TERMS]
 
 
-def _print_phases(phases: list[Phase]) -> None:
+def _print_phases(phases: list[Phase], time: str) -> None:
     rows = [[phase["name"], number(phase["cycles"]), *_numbers(phase["terms"])] for phase in phases]
-    print_table(["phase", "cycles", *_TERMS], rows, right=["cycles", *_TERMS])
+    print_table(["phase", time, *_TERMS], rows, right=[time, *_TERMS])
     print_lines(*(f"{phase['name']}: {phase['note']}" for phase in phases if phase["note"]), "")
 
 
@@ -191,25 +208,45 @@ def print_candidates(candidates: list[Candidate], limit: int | None, target: str
     """Prints a table of candidates, best first; for a target, with a column that says which it can express."""
     marks = [f"for {target}"] if target is not None else []
     answers = {True: "yes", False: "no", None: "-"}
-    # Of a plan for a format the best candidates may be simulated, and the others not.
-    sources = ["time"] if target is not None and len({c["source"] for c in candidates}) > 1 else []
+    # The best candidates may be simulated, and the others not.
+    sources = ["time"] if len({c["source"] == "simulated" for c in candidates}) > 1 else []
     cycles = ["cycles"] if candidates[0]["cycles"] is not None else []
+    shown, alike = (candidates, {}) if limit is None else _first_of_equals(candidates, limit)
     rows = [
         [
             candidate["algorithm"],
-            params_text(candidate["params"]),
+            params_text(candidate["params"]) + (f" (and {alike[at]} alike)" if alike.get(at) else ""),
             *(number(candidate["cycles"]) for _ in cycles),
             microseconds(candidate["seconds"]),
             f"{candidate['ratio']:.3f}" if candidate["ratio"] is not None else "-",
             *("simulated" if candidate["source"] == "simulated" else "model" for _ in sources),
             *(answers[candidate["expressible"]] for _ in marks),
         ]
-        for candidate in candidates[:limit]
+        for at, candidate in enumerate(shown)
     ]
     right = [*cycles, "µs", "ratio"]
     print_table(["candidate", "parameters", *right, *sources, *marks], rows, right=right)
     refused = next((c for c in candidates if c["refused"] is not None), None)
     if refused is not None:
         print_lines(f"{refused['algorithm']} {params_text(refused['params'])}: {refused['refused']}")
-    if limit is not None and len(candidates) > limit:
-        print_lines(f"and {len(candidates) - limit} more: --all")
+    left = len(candidates) - len(shown) - sum(alike.values())
+    if left > 0 or alike:
+        print_lines(f"and {left} more: --all" if left > 0 else "--all lists candidates that are alike too")
+
+
+def _first_of_equals(candidates: list[Candidate], limit: int) -> tuple[list[Candidate], dict[int, int]]:
+    """The first candidates; of one algorithm with the same time only the first, and the number of its equals."""
+    shown: list[Candidate] = []
+    alike: dict[int, int] = {}
+
+    def key(one: Candidate) -> tuple[object, ...]:
+        return one["algorithm"], one["cycles"], one["seconds"], one["source"], one["expressible"]
+
+    for candidate in candidates:
+        if shown and key(candidate) == key(shown[-1]):
+            alike[len(shown) - 1] = alike.get(len(shown) - 1, 0) + 1
+        elif len(shown) == limit:
+            break
+        else:
+            shown.append(candidate)
+    return shown, alike

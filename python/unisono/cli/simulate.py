@@ -16,6 +16,7 @@ from unisono.cli._failures import NO, say
 from unisono.cli._options import json_option, limit_options, maybe_file_or_plan_options, schedule_of
 from unisono.cli._output import (
     cycles_and_time,
+    memory_text,
     number,
     print_fields,
     print_json,
@@ -131,6 +132,8 @@ def simulate(
             else f"--sim {sim} does not run {where.name}, a machine of kind {where.kind}; {simulator} does"
         )
     refuse_unused(BY_RECORDS[SIMULATORS[simulator].records])
+    if what is not None and where is not None:
+        _check_memory(what, where)
     of_file = what is not None and file_or_collective is not None and is_file(file_or_collective)
     if of_file and not SIMULATORS[simulator].takes_model:
         refuse_unused(MODEL_OF_FILE)
@@ -185,7 +188,7 @@ def simulate(
     if as_json:
         print_json(report)
     else:
-        _print(report, run)
+        _print(report, run, what)
         if measured is not None:
             _print_measured(measured)
         if rows is not None:
@@ -215,6 +218,20 @@ def _subject(
     if found.machine is None:
         raise InputError("the schedule has no machine; name one with --machine")
     return found, found.machine
+
+
+def _check_memory(what: Schedule, where: Machine) -> None:
+    """Refuses what no PE of a wafer could hold; Python simulates it nevertheless.
+
+    Raises:
+        UnsupportedError: inputs, outputs and scratch memory are larger than the memory of a PE.
+
+    """
+    has = where.describe().get("sram_bytes")
+    if has is not None and (text := memory_text({"needed_bytes": what.memory_bytes_max, "pe_bytes": has})):
+        raise UnsupportedError(
+            f"{text}; `unisono.simulate` of Python, or a machine file with other sram_bytes, runs it"
+        )
 
 
 def _asked(
@@ -286,7 +303,7 @@ def _metric_text(name: str, metric: Metric) -> str:
     return f"{number(value, 3) if isinstance(value, float) else value}{unit}"
 
 
-def _print(report: SimulationReport, run: Run) -> None:
+def _print(report: SimulationReport, run: Run, what: Schedule | None) -> None:
     """Prints the report of a run as text; fields and tables without a value are left out."""
     in_cycles = run.cycles is not None
     print_lines(report["goal"] or subject(report, in_cycles))
@@ -298,11 +315,13 @@ def _print(report: SimulationReport, run: Run) -> None:
     bandwidth = report["bytes_per_second"]
     print_fields(
         [
+            ("algorithm", "" if what is None else what.origin),
             ("simulated", f"{cycles_and_time(report)} ({run.simulator}{queue})"),
             ("result", result),
             ("bandwidth", f"{number(bandwidth * 8 / 1e9, 2)} Gbit/s" if bandwidth else ""),
             ("work", f"{run.events} events in {run.wall_seconds:.2f} s{rate}"),
             *((name.replace("_", " "), _metric_text(name, metric)) for name, metric in run.metrics.items()),
+            ("note", "" if what is None or what.machine is None else what.machine.assumptions or ""),
         ]
     )
     ends = run.finish if run.finish_ns is None else run.finish_ns
@@ -318,6 +337,8 @@ def _print(report: SimulationReport, run: Run) -> None:
     beside = [[name, number(cycles), f"{run.cycles / cycles:.3f}" if cycles else "-"] for name, cycles in rows]
     print_lines("")
     print_table(["beside", "cycles", "simulated / this"], beside, right=["cycles", "simulated / this"])
+    if len(set(report["predicted_cycles"].values())) == 1:
+        print_lines("the models agree where an algorithm states the time of its slowest path itself")
 
 
 def _print_measured(measured: Measurement) -> None:

@@ -16,11 +16,21 @@ from unisono.cli._options import (
     json_option,
     limit_options,
     machine_option,
+    model_option,
     root_option,
     site_options,
-    swept_model_option,
 )
-from unisono.cli._output import json_text, params_text, print_json, print_lines, print_table, progress, time_of, unit_of
+from unisono.cli._output import (
+    json_text,
+    one_of,
+    params_text,
+    print_json,
+    print_lines,
+    print_table,
+    progress,
+    time_of,
+    unit_of,
+)
 from unisono.cli._pictures import check_picture
 from unisono.cli._sources import SUBSET, refuse_unused
 from unisono.cli._types import ALGORITHM, COLLECTIVE, Lengths, Names, Param, Shapes, Shard
@@ -59,7 +69,7 @@ _WIDEST = 16
 )
 @data_options
 @root_option
-@swept_model_option
+@model_option
 @click.option(
     "-o", "--output", metavar="FILE.csv", help="Write every point as CSV; with --shard, a part for 'unisono merge'."
 )
@@ -88,7 +98,10 @@ def sweep(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Finds the best algorithm for COLLECTIVE at every shape and length, and its speed-up over a baseline."""
+    """Finds the best algorithm for COLLECTIVE at every shape and length, and its speed-up over a baseline.
+
+    The best algorithm is that of `unisono plan`, with its parameters; named algorithms are those of `plan --algorithm`.
+    """
     if shard is not None and (output is None or plot is not None):
         raise click.UsageError("--shard writes a part for 'unisono merge': name it with -o, and draw what is merged")
     if subset is not None:
@@ -179,6 +192,7 @@ def _print(points: list[SweepPoint], lengths: int) -> None:
     print_table(["shape", *columns], rows, right=columns)
     print_lines("", "  ".join(f"{mark} {name}" for name, mark in letter.items()))
     print_lines(f"beside each: how many times faster than {points[0]['baseline']}")
+    print_lines(f"times by the model {one_of(list(dict.fromkeys(p['model'] for p in points)))}, as in 'unisono plan'")
 
 
 def _shape(point: SweepPoint) -> str:

@@ -13,24 +13,30 @@ from unisono.cli._failures import NO
 from unisono.cli._options import fail_option, json_option, limit_options
 from unisono.cli._output import number, print_fields, print_json, print_lines, print_table, working
 from unisono.cli._pictures import check_picture
-from unisono.machines import check_routing
+from unisono.machines import check_routing, plane
 
 __all__ = ["topology"]
 
 _SOLD_PORTS = 64
+_KINDS = ("board", "dac", "aoc")
+#: The prices of a file that states none.
+_PAPER = {"switch_usd": 14280.0, "dac_usd": 272.0, "aoc_usd": 603.0}
 
 
 @click.command()
 @click.argument("name", required=False, shell_complete=complete(machines, files=True))
 @fail_option
 @click.option("--check", is_flag=True, help="Check that no packets can block each other for ever.")
+@click.option("--cables", is_flag=True, help="List every cable of a plane, with the numbers of its nodes.")
 @click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the network, or a part of it where it is large.")
 @json_option
 @limit_options
-def topology(name: str | None, fail: tuple[str, ...], check: bool, plot: str | None, as_json: bool) -> int:
+def topology(
+    name: str | None, fail: tuple[str, ...], check: bool, cables: bool, plot: str | None, as_json: bool
+) -> int:
     """Tells what network NAME (a preset or a TOML file) is made of, and its price; lists the families without NAME."""
     if name is None:
-        if check or fail or plot is not None:
+        if check or fail or cables or plot is not None:
             raise InputError("say which network: a preset (see 'unisono machines') or a TOML file")
         _families(as_json)
         return 0
@@ -43,6 +49,8 @@ def topology(name: str | None, fail: tuple[str, ...], check: bool, plot: str | N
     if check:
         with working(f"checking the routing of {machine.name}"):
             report["routing"] = check_routing(machine)
+    if cables:
+        report["cable_list"] = _cables(machine)
     if plot is not None:
         _draw(machine, plot)
         report["file"] = plot
@@ -51,6 +59,20 @@ def topology(name: str | None, fail: tuple[str, ...], check: bool, plot: str | N
     else:
         _print(machine, report)
     return 0 if not check or report["routing"]["deadlock_free"] else NO
+
+
+def _cables(machine: Machine) -> list[dict[str, Any]]:
+    """The cables of one plane: two nodes (accelerators are numbered first), the kind, the rate and the latency."""
+    found = plane(machine)
+    columns = [found[key].tolist() for key in ("a", "b", "kind", "gbps", "latency_ns")]
+    return [
+        {"a": a, "b": b, "kind": _KINDS[kind], "gbps": gbps, "latency_ns": ns}
+        for a, b, kind, gbps, ns in zip(*columns, strict=True)
+    ]
+
+
+def _node(node: int, accelerators: int) -> str:
+    return f"accelerator {node}" if node < accelerators else f"switch {node}"
 
 
 def _draw(machine: Machine, path: str) -> None:
@@ -106,10 +128,26 @@ def _print(machine: Machine, report: dict[str, Any]) -> None:
     else:
         heads = ["a plane", f"all {report['planes']} planes"]
         print_table(["", *heads], rows, right=heads)
+    prices = machine.describe().get("prices")
+    if prices is not None and prices == _PAPER and report["cost_usd"] is not None:
+        each = f"a switch {_PAPER['switch_usd']:g} $, DAC {_PAPER['dac_usd']:g} $, AoC {_PAPER['aoc_usd']:g} $"
+        print_lines("", f"prices: those of the HammingMesh paper, which hold where a file states none ({each})")
     if report["cost_usd"] is None and plane["switch_ports"] > _SOLD_PORTS:
         print_lines("", f"no price: a switch of {plane['switch_ports']} ports is not sold, those that are have 64")
     elif report["cost_usd"] is None:
         print_lines("", "no price: the machine file states none")
+    if "cable_list" in report:
+        print_lines("")
+        rows = [
+            [
+                *(_node(c[end], report["accelerators"]) for end in ("a", "b")),
+                c["kind"],
+                number(c["gbps"]),
+                number(c["latency_ns"]),
+            ]
+            for c in report["cable_list"]
+        ]
+        print_table(["cable from", "to", "kind", "Gb/s", "ns"], rows, right=["Gb/s", "ns"])
     if "routing" in report:
         print_lines("", _routing(report["routing"]))
     if "file" in report:

@@ -11,7 +11,16 @@ from unisono.base.inputs import parse_bytes
 from unisono.base.pictures import form_of
 from unisono.cli._completion import of_names
 from unisono.cli._options import fail_option, json_option, limit_options, machine_option
-from unisono.cli._output import microseconds, params_text, print_fields, print_json, print_lines, print_table, progress
+from unisono.cli._output import (
+    microseconds,
+    params_text,
+    print_fields,
+    print_json,
+    print_lines,
+    print_table,
+    progress,
+    without,
+)
 from unisono.cli._pictures import check_picture
 from unisono.cli._types import ALGORITHM, Names, Param
 from unisono.simulation.network_traffic import LEVELS, MOST_BY_PACKETS, MOST_JOBS, PATTERNS
@@ -100,7 +109,7 @@ def traffic(
         several = {"points": reports} if len(reports) > 1 else {}
         print_json({**reports[-1], **several, "files": files})
         return
-    _print(points)
+    _print(points, network)
     print_lines(*(f"wrote {file}" for file in files))
 
 
@@ -108,9 +117,10 @@ def _planes(planes: int) -> str:
     return f", {planes} planes together" if planes > 1 else ""
 
 
-def _print(points: list[Traffic]) -> None:
+def _print(points: list[Traffic], network: unisono.Machine) -> None:
     first = points[0]
-    print_lines(f"{first.pattern} among {first.accelerators} accelerators of {first.machine}, by {first.level}s")
+    where = f"{first.accelerators} accelerators of {first.machine}{without(network)}"
+    print_lines(f"{first.pattern} among {where}, by {first.level}s")
     print_fields(
         [
             ("algorithm", f"{first.algorithm} {params_text(first.params)}".rstrip() if first.algorithm else ""),

@@ -8,7 +8,7 @@ import click
 
 import unisono
 from unisono import InputError, Proof, Schedule, certificate_checker, check_bound
-from unisono.base.files import check_regular, check_writable, write
+from unisono.base.files import check_regular, check_writable, is_file, write
 from unisono.base.reports import ProofReport
 from unisono.cli._failures import NO
 from unisono.cli._gpu_plans import Steps, place_of_step, verify_plan, with_steps
@@ -16,6 +16,7 @@ from unisono.cli._options import asked_shape, json_option, limit_options, maybe_
 from unisono.cli._output import counted, duration, print_fields, print_json, print_lines, working
 from unisono.cli._plan_files import verify_plan_file
 from unisono.cli._sources import BOUND_CERTIFICATE, CERTIFICATE, GPU_PLAN, NOT_A_GPU_PLAN, PLAN_FILE, refuse_unused
+from unisono.contents import BOUND, SCHEDULE, contents, form_of
 from unisono.planning.emission import check_registers
 from unisono.planning.gpu_plans import is_gpu_plan, msccl_steps
 from unisono.planning.plan_files import is_plan_file
@@ -103,7 +104,15 @@ def verify(
     if written is not None:
         with working("writing the certificate"):
             text = _text(file_or_collective) if Path(file_or_collective).is_file() else None
-            write(written, schedule.certificate(proof, text))
+            made = schedule.certificate(proof, text)
+            # The line behind the first states the schedule.
+            if (
+                is_file(written)
+                and form_of(written) == SCHEDULE
+                and _text(written).split("\n")[1:2] != made.split("\n")[1:2]
+            ):
+                click.echo(f"note: '{written}' was the certificate of another schedule, and is replaced", err=True)
+            write(written, made)
     steps = msccl_steps(file_or_collective, schedule) if file_or_collective.endswith(".xml") else None
     if as_json:
         report = proof.report() if certificate is None else {**proof.report(), "certificate": written}
@@ -161,9 +170,19 @@ def _some(items: Sequence[object]) -> str:
 
 
 def _check_target(what: str, certificate: str) -> None:
+    """Refuses to write a certificate where it cannot be, or over that of a bound.
+
+    Raises:
+        InputError: the schedule has no text form, or the file cannot be written or is the certificate of a bound.
+
+    """
     if what.endswith((".json", ".registers")):
         raise InputError(f"a certificate is of the text form of a schedule (.sched), and '{what}' is another form")
     check_writable(certificate, what)
+    if is_file(certificate) and form_of(certificate) == BOUND:
+        raise InputError(
+            f"'{certificate}' is the certificate of a bound, which --certificate would replace; name another file"
+        )
 
 
 def _text(path: str) -> str:
@@ -178,6 +197,12 @@ def _text(path: str) -> str:
 def _check(path: str, certificate: str, as_json: bool) -> int:
     """Checks a certificate with the checker that shares no code with the proof."""
     schedule = _text(path)
+    if is_file(certificate) and form_of(certificate) == BOUND:
+        stated = contents(certificate).facts
+        raise InputError(
+            f"'{certificate}' certifies a bound: {stated.get('collective')} of {stated.get('bytes')} bytes "
+            f"on {stated.get('machine')}; check it with --certificate and --machine, without a schedule"
+        )
     try:
         with working("checking"):
             found = certificate_checker.check(schedule, _text(certificate))

@@ -11,7 +11,16 @@ from unisono.base.pictures import form_of
 from unisono.base.reports import WorkloadReport
 from unisono.cli._completion import complete, workloads
 from unisono.cli._options import fail_option, json_option, level_options, limit_options, rate_options
-from unisono.cli._output import number, params_text, print_fields, print_json, print_lines, print_table, working
+from unisono.cli._output import (
+    number,
+    params_text,
+    print_fields,
+    print_json,
+    print_lines,
+    print_table,
+    without,
+    working,
+)
 from unisono.cli._pictures import check_picture
 from unisono.cli._programs import parse_changes, print_step
 from unisono.cli._recording import print_notes, rounds_option
@@ -103,9 +112,10 @@ def workload(
         check_picture(plot)
         with working(f"timing {source}"):
             graph, notes = _recorded(source, words, ranks, rounds, strict=strict) if is_script else (source, [])
+            place = unisono.machine(machine, nodes=nodes, failed=fail)
             program = unisono.step(
                 graph,
-                unisono.machine(machine, nodes=nodes, failed=fail),
+                place,
                 overlap=not no_overlap,
                 strict=strict,
                 ranks=None if is_script else ranks,
@@ -119,7 +129,8 @@ def workload(
         if as_json:
             print_json({**program, "files": [plot] if plot is not None else []})
             return
-        _print_times(program, f"{program['accelerators']} accelerators of {program['machine']}, {_BY[level]}")
+        on = f"{program['machine']}{without(place)}"
+        _print_times(program, f"{program['accelerators']} accelerators of {on}, {_BY[level]}")
         print_step(program)
         if plot is not None:
             print_lines("", f"wrote {plot}")
@@ -154,7 +165,8 @@ def workload(
         network = unisono.machine(machine, failed=fail)
         report = unisono.workload(name, network, level=level, overlap=not no_overlap)
     _draw(report, plot)
-    _report(report, f"{report['accelerators']} accelerators of {report['machine']}, by {level}", plot, as_json)
+    on = f"{report['accelerators']} accelerators of {report['machine']}{without(network)}, by {level}"
+    _report(report, on, plot, as_json)
 
 
 def _recorded(

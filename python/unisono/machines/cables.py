@@ -17,7 +17,7 @@ def same_cables(one: Machine, other: Machine) -> bool:
     if "links" not in one.offers or "links" not in other.offers:
         return False
     cables = plane(one), plane(other)
-    return all(cables[0][key].tolist() == cables[1][key].tolist() for key in ("a", "b", "gbps", "ns"))
+    return all(cables[0][key].tolist() == cables[1][key].tolist() for key in ("a", "b", "gbps", "latency_ns"))
 
 
 def stated_rates(network: Machine) -> list[str]:

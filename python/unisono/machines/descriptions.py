@@ -107,12 +107,12 @@ def _machine(name: Any, sides: tuple[int, ...] | None) -> Machine:
         known = names.preset(text)
         if known is None:
             near = names.did_you_mean(text, presets)
-            # A list of all would hide the proposal.
-            listed = "'unisono machines' lists the presets" if near else f"presets are {', '.join(presets)}"
+            # A list of all would hide the proposal, and fill a screen.
+            listed = "'unisono machines' lists the presets"
             raise InputError(f"'{title(text)}' is neither a machine preset nor a machine file{near}; {listed}")
         return Machine.preset(known, sides)
     if not exists(text):
-        raise InputError(f"the machine file '{title(text)}' does not exist; the presets are {', '.join(presets)}")
+        raise InputError(f"the machine file '{title(text)}' does not exist; 'unisono machines' lists the presets")
     description = read_text(text, MOST_DESCRIPTION_BYTES)
     return Machine.from_toml(description, title(text), sides, _named_files(description, Path(text).parent))
 

@@ -31,9 +31,10 @@ def compare(
 
     A workload is a name of ``unisono.workload_presets()``, a file of one, or a program of another tool
     (``unisono.step``, whose compute takes rates of accelerators from the machines, or from ``tflops`` and
-    ``memory_gb_per_second``). A row has ``seconds``, ``compute_seconds``, ``exposed_seconds``, ``cost_usd`` (of the
-    network; None where the machine states no prices) and ``time_x_cost`` (seconds times dollars). Where a workload does
-    not fit a machine, the times are None and ``reason`` says why.
+    ``memory_gb_per_second``). A row has ``accelerators`` (that the workload uses), ``machine_accelerators`` (of the
+    network, which the price is of), ``failed``, ``seconds``, ``compute_seconds``, ``exposed_seconds``, ``cost_usd`` (of
+    the network; None where the machine states no prices) and ``time_x_cost`` (seconds times dollars). Where a workload
+    does not fit a machine, the times are None and ``reason`` says why.
 
     Raises:
         InputError: no workload or no machine, or one that does not exist or is damaged.
@@ -97,6 +98,9 @@ def _row(
     return {
         "workload": report["workload"],
         "machine": machine.name,
+        "failed": _failed(machine),
+        "accelerators": report["accelerators"],
+        "machine_accelerators": _accelerators(machine),
         "seconds": report["seconds"],
         "compute_seconds": report["compute_seconds"],
         "exposed_seconds": report["exposed_seconds"],
@@ -106,10 +110,23 @@ def _row(
     }
 
 
+def _failed(machine: Machine) -> list[str]:
+    """The links and nodes that the machine lacks."""
+    return list(machine.describe().get("failed") or ())
+
+
+def _accelerators(machine: Machine) -> int | None:
+    """The accelerators of a whole network, which its price is of; None on other machines."""
+    return None if machine.topology is None else int(machine.topology["accelerators"])
+
+
 def _absent(program: str | WorkloadGraph, machine: Machine, reason: str) -> ComparisonRow:
     return {
         "workload": program.name if isinstance(program, WorkloadGraph) else program,
         "machine": machine.name,
+        "failed": _failed(machine),
+        "accelerators": None,
+        "machine_accelerators": _accelerators(machine),
         "seconds": None,
         "compute_seconds": None,
         "exposed_seconds": None,

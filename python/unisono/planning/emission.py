@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from unisono import _core
-from unisono._core import Schedule
+from unisono._core import InputError, Schedule
 from unisono.base.files import check_folder, check_writable, file_name, read_text, title, write, write_folder
 from unisono.base.reports import Diagnostic
 
@@ -71,10 +71,12 @@ def emit(
         InputError: there is no such target, or the folder cannot be one.
         VerifyError: the proof fails.
         NotExpressibleError: the target cannot express the schedule, with the reason; nothing is written.
+        InputError: the folder holds CSL of another emission.
 
     """
     check_target(folder)
     files = emit_files(schedule, target, in_place=in_place, gpus_per_box=gpus_per_box, thread_blocks=thread_blocks)
+    check_emission(folder, files)
     write_target(folder, files)
     return list(files)
 
@@ -91,6 +93,27 @@ def check_target(path: str | os.PathLike[str]) -> None:
         check_writable(path)
     else:
         check_folder(path)
+
+
+def check_emission(path: str | os.PathLike[str], files: Mapping[str, str | bytes]) -> list[str]:
+    """The files whose contents :func:`write_target` will replace.
+
+    Raises:
+        InputError: the folder holds CSL of another emission that would stay between the new files.
+
+    """
+    target = Path(file_name(path))
+    if not target.is_dir():
+        return []
+    others = sorted(p for p in target.rglob("*.csl") if p.is_file() and str(p.relative_to(target)) not in files)
+    if any(name.endswith(".csl") for name in files) and others:
+        raise InputError(
+            f"'{title(path)}' holds files of another program, such as {others[0].relative_to(target)}, which would "
+            "stay between the new ones; empty it, or name another folder"
+        )
+    old = {name: target / name for name in files if (target / name).is_file()}
+    new = {name: text.encode() if isinstance(text, str) else text for name, text in files.items()}
+    return [str(file) for name, file in old.items() if file.read_bytes() != new[name]]
 
 
 def write_target(path: str | os.PathLike[str], files: Mapping[str, str | bytes]) -> list[str]:

@@ -35,10 +35,12 @@ def sweep(
     """One point for each shape and length, lengths running fastest.
 
     Without ``shapes`` the part of the machine is swept that ``machine`` names, such as a subset of its nodes.
-    A point holds ``shape``, ``elements``, ``best``, ``params``, ``seconds``, ``baseline``, ``baseline_seconds``,
-    ``baseline_ratio`` (how many times faster the best is than the baseline) and ``seconds_by_algorithm``; also
-    ``cycles``, ``baseline_cycles`` and ``cycles_by_algorithm``, which are None on a machine without cycles. Among ranks
-    each algorithm counts at the best of its candidate parameters.
+    A point holds ``shape``, ``elements``, ``model``, ``best``, ``params``, ``seconds``, ``baseline``,
+    ``baseline_seconds``, ``baseline_ratio`` (how many times faster the best is than the baseline) and
+    ``seconds_by_algorithm``; also ``cycles``, ``baseline_cycles`` and ``cycles_by_algorithm``, which are None on a
+    machine without cycles. Without ``algorithms`` the candidates are those of a plan, and each algorithm counts at the
+    best of its parameters. Named ones are timed with ``params``, or as a plan of that name is; among ranks at the best
+    of their candidate parameters.
     ``progress`` is called with the number of points done and of all points.
 
     With ``shard=(i, n)`` only every nth point is computed, from the ith on (1 to n), so that n jobs share a sweep;

@@ -1,5 +1,6 @@
 """The panel of a network: one plane with its accelerators, switches and cables."""
 
+from collections import Counter
 from typing import Any
 
 from unisono._core import Machine, plane
@@ -9,6 +10,8 @@ __all__ = ["MOST_NODES", "panel"]
 
 #: Nodes of a picture.
 MOST_NODES = 4096
+#: Speeds of cables that the note lists.
+_SPEEDS = 4
 _CABLES = ("board", "DAC", "AOC")
 
 
@@ -21,11 +24,15 @@ def panel(machine: Machine) -> dict[str, Any] | None:
         return None
     count, a, b = found["accelerators"], found["a"].tolist(), found["b"].tolist()
     kinds = ", ".join(f"{name}: {int((found['kind'] == k).sum())}" for k, name in enumerate(_CABLES))
+    gbps, ns = found["gbps"].tolist(), found["latency_ns"].tolist()
+    speeds = Counter(zip(gbps, ns, strict=True)).most_common()
+    listed = ", ".join(f"{n} of {rate:g} Gb/s and {late:g} ns" for (rate, late), n in speeds[:_SPEEDS])
+    listed += f" and {len(speeds) - _SPEEDS} other speeds" if len(speeds) > _SPEEDS else ""
     at = places.network(machine, count, found["nodes"], list(zip(a, b, strict=True)))
     return {
         "kind": "map",
         "title": "One plane",
-        "note": f"{count} accelerators, {found['nodes'] - count} switches, {len(a)} cables ({kinds})",
+        "note": f"{count} accelerators, {found['nodes'] - count} switches, {len(a)} cables ({kinds}); cables: {listed}",
         "unit": "steps",
         "last": 0.0,
         "amount": "elements",
@@ -35,7 +42,7 @@ def panel(machine: Machine) -> dict[str, Any] | None:
             "x": [x for x, _ in at],
             "y": [y for _, y in at],
         },
-        "links": {"source": a, "target": b, "load": None, "unit": "packets"},
+        "links": {"source": a, "target": b, "load": None, "unit": "packets", "gbps": gbps, "ns": ns},
         "phases": [],
         "moves": {"source": [], "target": [], "amount": [], "phase": [], "start": [], "end": []},
     }

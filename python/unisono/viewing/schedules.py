@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from unisono._core import Schedule, Simulation, UnsupportedError, VerifyError, plane
+from unisono.base.facts import has_root
 from unisono.simulation.runs import Run
 from unisono.simulation.schedules import simulate
 from unisono.simulation.traces import SIMULATORS, operations_and_messages
@@ -131,6 +132,7 @@ def _map(schedule: Schedule, document: Document, timed: _Timed, run: Run | None)
     nodes, links = _drawn(schedule, document, run)
     moves = sorted(timed.moves, key=lambda move: (move[1], move[2], move[0].source, move[0].target))
     where = _places_of_nodes(schedule, document, nodes)
+    nodes["root"] = where[schedule.root] if has_root(schedule.collective) else None
     return {
         "kind": "map",
         "title": "Transfers",

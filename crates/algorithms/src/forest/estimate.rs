@@ -79,7 +79,7 @@ pub fn estimate(case: &Case, trees: &[Tree], chunk: u32) -> Estimate {
     let cycles = f64::from(first) - 1.0 + busy + lost_turns(case, trees);
     let sharper = (depth > 0).then(|| Sharper {
         cycles_beside_depth: cycles - case.depth_cycles() * terms.depth,
-        why: "the path with the most hops is not the one with the most messages",
+        why: "the time is that of the slowest single path; distance and depth are the largest of all paths, which no one path has both",
     });
     Estimate { phases: vec![Phase { sharper, ..Phase::new("reduce", terms) }] }
 }

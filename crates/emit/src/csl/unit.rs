@@ -37,6 +37,19 @@ fn program(proven: &VerifiedFile) -> Result<(WaferProgram, SdkTarget), Refused> 
     Ok((program, target))
 }
 
+/// The files, whose README says which algorithm they come from and what is assumed of the wafer.
+fn described(file: &File, files: super::Files) -> Files {
+    let origin = file.schedule.origin();
+    let algorithm = if origin.is_empty() { String::new() } else { format!("Algorithm: {origin}.\n\n") };
+    let wafer = file.machine.as_ref().and_then(|machine| machine.get::<Wafer>());
+    let assumed = wafer.and_then(Wafer::assumptions).map_or_else(String::new, |text| format!("Note: {text}.\n\n"));
+    let with = |name: &str, text: String| match text.split_once("\n\n").filter(|_| name == "README.md") {
+        Some((title, rest)) => format!("{title}\n\n{algorithm}{assumed}{rest}"),
+        None => text,
+    };
+    files.into_iter().map(|(name, text)| (name.clone(), with(&name, text).into())).collect()
+}
+
 impl Emitter for Csl {
     fn name(&self) -> &'static str {
         NAME
@@ -82,7 +95,7 @@ impl Emitter for Csl {
         let project = Project::parse(&files).map_err(|e| fault(e.to_string()))?;
         match check(&project, &target).first() {
             Some(finding) => Err(fault(finding.to_string())),
-            None => Ok(files.into_iter().map(|(name, text)| (name, text.into())).collect()),
+            None => Ok(described(proven.file(), files)),
         }
     }
 }
@@ -121,7 +134,7 @@ impl Emitter for CslMeasured {
         Csl.emit(proven)?;
         let (program, target) = program(proven)?;
         let files = emit_measured(&program, &target)?;
-        Ok(files.into_iter().map(|(name, text)| (name, text.into())).collect())
+        Ok(described(proven.file(), files))
     }
 }
 
@@ -159,6 +172,6 @@ impl Emitter for CslModule {
         Csl.emit(proven)?;
         let (program, target) = program(proven)?;
         let files = emit_module(&program, &target)?;
-        Ok(files.into_iter().map(|(name, text)| (name, text.into())).collect())
+        Ok(described(proven.file(), files))
     }
 }

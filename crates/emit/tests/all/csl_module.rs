@@ -101,7 +101,36 @@ fn colors_and_tasks_are_the_importers() {
     let c = Collective::new(Kind::Reduce, 16, 24, 0, Operator::Sum, Dtype::F32).unwrap();
     let files = module("kd-tree", &c, grid).unwrap();
     assert!(proposed(&files).contains("@get_local_task_id("));
-    let sources = files.iter().filter(|f| f.0 != "README.md");
+    // The example is an importer.
+    let sources = files.iter().filter(|f| f.0 != "README.md" && !f.0.starts_with("example/"));
     assert!(sources.clone().all(|f| !f.1.contains("@get_color(") && !f.1.contains("@get_local_task_id(")));
     assert!(sources.clone().all(|f| !f.1.contains("memcpy") && f.0.starts_with("reduce_24_")));
+}
+
+/// The program that is emitted beside a module calls it, and what its readme says is there.
+#[test]
+fn the_example_runs() {
+    for (rows, cols) in [(1, 5), (4, 4)] {
+        let grid = Grid::new(rows, cols);
+        let ranks = grid.count() as u32;
+        let c = Collective::new(Kind::Allreduce, ranks, 12, 0, Operator::Sum, Dtype::F32).unwrap();
+        let files = module(if rows == 1 { "chain" } else { "kd-tree" }, &c, grid).unwrap();
+        let example = files.iter().filter_map(|(name, text)| Some((name.strip_prefix("example/")?, text)));
+        let example: Vec<_> = example.map(|(name, text)| (name.to_owned(), text.clone())).collect();
+        let names: Vec<&str> = example.iter().map(|f| f.0.as_str()).collect();
+        assert_eq!(names, ["layout.csl", "pe.csl", "run.py", "commands.sh"]);
+        let all: Files = example.into_iter().chain(files).collect();
+        let input: Vec<Vec<f32>> = (0..ranks).map(|r| (0..12).map(|e| (r + e) as f32).collect()).collect();
+        let mut wafer = Wafer::load(&all, &input);
+        wafer.launch("compute");
+        for pe in &wafer.pes {
+            for e in 0..12 {
+                assert_eq!(pe.result()[e], input.iter().map(|of| of[e]).sum::<f32>());
+            }
+        }
+    }
+    // Only the root of a reduce has a result, so the example is that of an allreduce.
+    let c = Collective::new(Kind::Reduce, 16, 24, 0, Operator::Sum, Dtype::F32).unwrap();
+    let files = module("kd-tree", &c, Grid::new(4, 4)).unwrap();
+    assert!(files.iter().all(|f| !f.0.starts_with("example/")));
 }

@@ -123,8 +123,15 @@ impl<'a> Left<'a> {
             let between = plane.leaving(a).filter(|&id| plane.link(id).to == b);
             let found = between.clone().count() as u64;
             if found == 0 || count.is_some_and(|count| count > found) {
-                let wanted = count.map_or(String::new(), |count| format!("{count} of the "));
-                return Err(format!("{wanted}cables between the nodes {a} and {b} failed, and there are {found}"));
+                let name = |node: u32| {
+                    if node < plane.accelerators() { format!("accelerator {node}") } else { format!("switch {node}") }
+                };
+                let between = format!("{} and {}", name(a), name(b));
+                return Err(match (found, count) {
+                    (0, _) => format!("no cable joins {between}"),
+                    (1, _) => format!("the failure of several cables between {between} was named, and there is 1"),
+                    _ => format!("{} cables between {between} failed, and there are {found}", count.unwrap_or(found)),
+                });
             }
             for id in between.take(narrow(count.unwrap_or(found))) {
                 left.gone[id as usize] = true;

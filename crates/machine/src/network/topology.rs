@@ -6,7 +6,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use unisono_base::narrow;
 
 use super::{Boards, BoxNumbers, Plane, Routing, Speed};
-use crate::MachineError;
+use crate::{MachineError, machine::of_value};
 
 /// What one plane is made of, as a bill counts it: every cabled port, also those that the simulated plane leaves
 /// unused.
@@ -103,9 +103,13 @@ pub type Read = fn(&toml::Table, &str, Speed) -> Result<Box<dyn Topology>, Machi
 /// # Errors
 /// A key that is missing, unknown or of another type.
 pub(super) fn parse<T: DeserializeOwned>(table: &toml::Table, origin: &str) -> Result<T, MachineError> {
-    table.clone().try_into().map_err(|e: toml::de::Error| MachineError::Toml {
-        origin: format!("{origin}, topology"),
-        message: e.message().trim().replace('\n', ", "),
+    table.clone().try_into().map_err(|e: toml::de::Error| {
+        let message = of_value(&e.message().trim().replace('\n', ", "));
+        // The reader names the key of a wrong value behind its message.
+        let shown = e.to_string();
+        let key = shown.split_once("in `").and_then(|(_, rest)| rest.split_once('`')).map(|(key, _)| key);
+        let message = key.map_or_else(|| message.clone(), |key| format!("{key}: {message}"));
+        MachineError::Toml { origin: format!("{origin}, topology"), message }
     })
 }
 

@@ -311,10 +311,4 @@ impl Target for OnSwitches {
     fn baseline(&self, kind: Kind) -> &'static str {
         if kind == Kind::Allreduce { "recursive-doubling" } else { "in-network" }
     }
-
-    fn swept(&self, collective: Collective) -> Vec<&'static str> {
-        let mut names: Vec<_> = self.candidates(collective, &Params::new()).iter().map(|(a, _)| a.name()).collect();
-        names.dedup();
-        names
-    }
 }

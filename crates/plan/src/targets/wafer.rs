@@ -2,7 +2,7 @@
 
 use std::{any::Any, time::Instant};
 
-use unisono_algorithms::{Algorithm, AlgorithmError, Case, Means, Params, Profile, algorithms, resolve};
+use unisono_algorithms::{Algorithm, AlgorithmError, Case, Means, Params, Profile, resolve};
 use unisono_base::{interrupt, limits, narrow};
 use unisono_collective::{Collective, Kind};
 use unisono_cost::{
@@ -19,7 +19,8 @@ use unisono_sim::fabric::{self, Calibration, Measurement, TraceRequest};
 
 use super::{Placing, TargetKind, machine_of, no_part, require};
 use crate::{
-    Asked, Part, PhaseReport, Plan, PlanError, Prediction, Run, RunError, RunOptions, Target, TimeSource, Timed,
+    Asked, MemoryReport, Part, PhaseReport, Plan, PlanError, Prediction, Run, RunError, RunOptions, Target, TimeSource,
+    Timed,
     candidates::{TIMING, build},
     run,
     target::Details,
@@ -29,7 +30,6 @@ struct OnWafer {
     wafer: Wafer,
     shape: Shape,
     part: WaferPart,
-    asked: Option<&'static dyn Model>,
     model: &'static dyn Model,
 }
 
@@ -56,11 +56,10 @@ fn on_wafer(asked: &Asked, wafer: &Wafer) -> Result<OnWafer, PlanError> {
         Part::Shape(shape) => Some(shape),
         Part::Nodes(_) | Part::Places(_) => return Err(no_part(asked, "a shape, N or MxN")),
     })?;
-    let named = asked.model.map(model).transpose()?;
     // Averages over all links mislead on a grid.
     let own = if shape.grid.is_line() { "paper" } else { "links" };
     let part = WaferPart { grid: shape.grid, depth_cycles: wafer.depth_cycles(), clock_mhz: wafer.clock_mhz };
-    Ok(OnWafer { wafer: wafer.clone(), shape, part, asked: named, model: named.map_or_else(|| model(own), Ok)? })
+    Ok(OnWafer { wafer: wafer.clone(), shape, part, model: model(asked.model.unwrap_or(own))? })
 }
 
 /// Node k on PE k of the shape: the one that is given, else that of the placement here or elsewhere, else the machine's
@@ -161,8 +160,8 @@ fn model(name: &str) -> Result<&'static dyn Model, PlanError> {
 
 const IMPROVED_STAR: &str = "the bound rests on Eq. 1; the paper's improved form for star is not Eq. 1 and leaves out \
     the first hop, so the ratio may go under 1";
-const SIMULATED: &str = "the time is simulated in the form of the format, because predictions of that form differ by more \
-    than the best candidates do; phases are by the model";
+const SIMULATED: &str = "the time is of a simulation of the emitted form, since the model errs by more than the best \
+    candidates differ; cycles and terms of phases are by the model, so they do not add up to the time";
 const AVERAGED: &str = "Eq. 1 averages the load over all links, so on a grid it may go under what its busiest link can \
     carry; the model links does not";
 
@@ -232,13 +231,6 @@ impl Target for OnWafer {
 
     fn model(&self) -> &'static str {
         self.model.name()
-    }
-
-    /// Eq. 1 of the paper, whose figures sweeps reproduce.
-    fn choose_common_model(&mut self) {
-        if self.asked.is_none() {
-            self.model = find_model("paper").expect("the model is registered");
-        }
     }
 
     fn root_at(&self, row: u64, col: u64) -> Result<u64, PlanError> {
@@ -323,19 +315,12 @@ impl Target for OnWafer {
             if sharper { IMPROVED_STAR } else { AVERAGED }
         });
         let note = if best.source == TimeSource::Simulated { Some(SIMULATED) } else { note };
-        let assumed = (!self.wafer.assumed.is_empty()).then(|| {
-            format!(
-                "{} of {} are assumed, because no source publishes them",
-                self.wafer.assumed.join(", "),
-                self.wafer.name
-            )
-        });
-        let notes: Vec<String> = note.map(str::to_owned).into_iter().chain(assumed).collect();
+        let notes: Vec<String> = note.map(str::to_owned).into_iter().chain(self.wafer.assumptions()).collect();
         let schedule = plan.schedule()?;
         let width = plan.problem.collective.dtype.bytes();
-        let fits = |node| schedule.memory_elements(node) * width <= self.wafer.sram_bytes;
+        let needed_bytes = schedule.all_nodes().map(|node| schedule.memory_elements(node) * width).max().unwrap_or(0);
         Ok(Details {
-            fits_sram: Some(schedule.all_nodes().all(fits)),
+            memory: Some(MemoryReport { needed_bytes, pe_bytes: self.wafer.sram_bytes }),
             terms: Some(estimate.total()),
             phases: Some(self.phases(estimate)),
             note: (!notes.is_empty()).then(|| notes.join("; ")),
@@ -360,12 +345,6 @@ impl Target for OnWafer {
             Kind::Message => "message",
             _ => "chain",
         }
-    }
-
-    /// The algorithms that are not made of others. One for a reduce stands for an allreduce with it.
-    fn swept(&self, _: Collective) -> Vec<&'static str> {
-        let plain = |a: &&&dyn Algorithm| !a.info().composed && a.info().needs.contains(&Means::Grid);
-        algorithms().iter().filter(plain).map(|a| a.name()).collect()
     }
 
     fn settings(&self, _: Collective, _: &str) -> Result<Vec<Params>, AlgorithmError> {

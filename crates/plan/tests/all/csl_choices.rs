@@ -73,7 +73,7 @@ fn choices_for_the_wse_3_make_right_sums() {
     let commands = project(&plan).into_iter().find(|f| f.0 == "commands.sh").unwrap().1;
     assert!(commands.contains("--arch=wse3 "), "{commands}");
     let note = plan.report().unwrap().note.unwrap();
-    assert!(note.contains("ramp_latency_cycles, clock_mhz, queue_depth of wse3 are assumed"), "{note}");
+    assert!(note.contains("ramp_latency_cycles, clock_mhz, queue_depth, hop_cycles of wse3 are assumed"), "{note}");
 }
 
 /// What keeps and sends is planned in the form that is emitted: 8 elements are kept, and then sent.

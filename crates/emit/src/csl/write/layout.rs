@@ -9,7 +9,7 @@ use unisono_base::narrow;
 use unisono_lower::wafer::{ColorRoute, Port, Ports};
 
 use super::{
-    head,
+    article, head,
     measured::Role,
     plan::{Kind, Plan, file_name},
     ranges::{Progression, rectangles},
@@ -23,7 +23,8 @@ type Group = (u32, Role, Vec<(u32, u32)>);
 pub fn print(plan: &Plan, target: &SdkTarget, role: impl Fn(u32, u32) -> Role) -> String {
     let (c, grid) = (&plan.collective, plan.grid);
     let mut text = format!(
-        "// A {} of {} {} on a grid of {grid} rows and columns of PEs.\n// {}\n",
+        "// {} {} of {} {} on a grid of {grid} rows and columns of PEs.\n// {}\n",
+        if article(c.kind.name()) == "an" { "An" } else { "A" },
         c.kind,
         c.elements,
         c.dtype,

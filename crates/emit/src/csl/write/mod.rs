@@ -37,6 +37,11 @@ fn head(target: &SdkTarget) -> String {
     format!("Written for {}. It was not compiled with the vendor's SDK.", target.name)
 }
 
+/// The indefinite article of a collective's name.
+fn article(name: &str) -> &'static str {
+    if name.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" }
+}
+
 /// Ids of tasks where colors are scarce: first those that no color has.
 const MEASURED_TASKS: &[u8] = &[26, 25, 24, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 7, 6, 5, 4, 3, 2, 1, 0];
 

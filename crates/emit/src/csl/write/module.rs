@@ -12,11 +12,13 @@
 use std::fmt::Write;
 
 use rustc_hash::FxHashMap;
+use unisono_machine::Grid;
 
 use super::{
-    Files, head, layout, operator,
+    Files, head, host, layout, operator,
     pe::{self, Form},
     plan::{Kind, Plan},
+    steps::move_builtin,
 };
 use crate::csl::SdkTarget;
 
@@ -51,6 +53,9 @@ pub fn files(plan: &Plan, target: &SdkTarget) -> Result<Files, String> {
         files.extend(operator::module(&plan.collective, target).map(|text| (operators, text)));
     }
     files.push(("README.md".to_owned(), readme(plan, &name, &head)));
+    if has_example(plan) {
+        files.extend(example(plan, &name, target));
+    }
     Ok(files)
 }
 
@@ -180,6 +185,77 @@ fn described(plan: &Plan) -> String {
     format!("{} of {} {} on {} PEs", c.kind, c.elements, c.dtype, plan.grid)
 }
 
+/// The colors and ids of tasks as arguments of the import in the layout.
+fn given(plan: &Plan) -> String {
+    let get =
+        |name: &str, numbers: &[u8]| numbers.iter().map(|n| format!("@get_{name}({n})")).collect::<Vec<_>>().join(", ");
+    let colors: Vec<u8> = plan.colors.iter().map(|c| c.1).collect();
+    let mut given = format!(".colors = [{}]color{{ {} }}", colors.len(), get("color", &colors));
+    if !plan.tasks.is_empty() {
+        let (count, ids) = (plan.tasks.len(), get("local_task_id", &plan.tasks));
+        let _ = write!(given, ",\n  .tasks = [{count}]local_task_id{{ {ids} }}");
+    }
+    given
+}
+
+/// Whether the example is of this collective: every rank has an input and an output of the same length.
+fn has_example(plan: &Plan) -> bool {
+    let c = &plan.collective;
+    let alike = |len: &dyn Fn(u32) -> u32| len(0) > 0 && (0..c.ranks).all(|rank| len(rank) == len(0));
+    alike(&|rank| c.input_len(rank)) && alike(&|rank| c.output_len(rank))
+}
+
+/// A whole program that calls the collective, in a folder of its own: its layout, the program of its PEs, its host's
+/// script and the commands.
+fn example(plan: &Plan, name: &str, target: &SdkTarget) -> Files {
+    let (c, grid, head) = (&plan.collective, plan.grid, head(target));
+    let (inputs, outputs, dtype) = (c.input_len(0), c.output_len(0), c.dtype);
+    let (launch, passed, started) = match target.launch {
+        Some(color) => (
+            format!("const LAUNCH: color = @get_color({color});\n"),
+            ", .LAUNCH = LAUNCH",
+            "  @rpc(@get_data_task_id(sys_mod.LAUNCH));\n",
+        ),
+        None => (String::new(), "", ""),
+    };
+    let Grid { rows, cols } = grid;
+    let layout = format!(
+        "// A program of its own that calls the {}.\n// {head}\n\n{launch}\
+         const memcpy = @import_module(\"<memcpy/get_params>\", .{{ .width = {cols}, .height = {rows}{passed} }});\n\
+         const {name} = @import_module(\"{name}_layout.csl\", .{{\n  {},\n}});\n\n\
+         layout {{\n  @set_rectangle({cols}, {rows});\n  for (@range(u16, {rows})) |y| {{\n    for (@range(u16, {cols})) |x| {{\n      \
+         @set_tile_code(x, y, \"pe.csl\", .{{ .memcpy_params = memcpy.get_params(x), .{name} = {name}.get_params(x, y) }});\n    \
+         }}\n  }}\n\n  @export_name(\"input\", [*]{dtype}, true);\n  @export_name(\"output\", [*]{dtype}, true);\n  \
+         @export_name(\"compute\", fn()void);\n}}\n",
+        c.kind,
+        given(plan)
+    );
+    let moving = move_builtin(dtype);
+    let pe = format!(
+        "// The program of each PE: the host writes `input`, starts `compute` and reads `output`.\n// {head}\n\n\
+         param memcpy_params: comptime_struct;\nparam {name}: comptime_struct;\n\n\
+         const sys_mod = @import_module(\"<memcpy/memcpy>\", memcpy_params);\n\
+         const collective = @import_module(\"{name}_pe.csl\", @concat_structs({name}, .{{ .done = finished }}));\n\n\
+         var input = @zeros([{inputs}]{dtype});\nvar output = @zeros([{outputs}]{dtype});\n\
+         var input_ptr: [*]{dtype} = &input;\nvar output_ptr: [*]{dtype} = &output;\n\n\
+         const own = @get_dsd(mem1d_dsd, .{{ .tensor_access = |i|{{{inputs}}} -> input[i] }});\n\
+         const result = @get_dsd(mem1d_dsd, .{{ .tensor_access = |i|{{{outputs}}} -> output[i] }});\n\
+         const given = @get_dsd(mem1d_dsd, .{{ .base_address = collective.input_vector(), .extent = {inputs} }});\n\
+         const found = @get_dsd(mem1d_dsd, .{{ .base_address = collective.output_vector(), .extent = {outputs} }});\n\n\
+         // Called when this PE has done its part. The host waits until every PE unblocks its commands.\n\
+         fn finished() void {{\n  {moving}(result, found);\n  sys_mod.unblock_cmd_stream();\n}}\n\n\
+         // Work of the program itself goes before the copy; all PEs must call the collective.\n\
+         fn compute() void {{\n  {moving}(given, own);\n  collective.compute();\n}}\n\n\
+         comptime {{\n{started}  @export_symbol(input_ptr, \"input\");\n  @export_symbol(output_ptr, \"output\");\n  \
+         @export_symbol(compute);\n}}\n"
+    );
+    let commands = host::commands(plan, target).replace("cslc ./layout.csl", "cslc ./layout.csl --import-path=..");
+    [("layout.csl", layout), ("pe.csl", pe), ("run.py", host::run_script(plan, target)), ("commands.sh", commands)]
+        .into_iter()
+        .map(|(file, text)| (format!("example/{file}"), text))
+        .collect()
+}
+
 fn readme(plan: &Plan, name: &str, head: &str) -> String {
     let c = &plan.collective;
     let list = |numbers: Vec<u8>| {
@@ -192,14 +268,13 @@ fn readme(plan: &Plan, name: &str, head: &str) -> String {
     let queues = |of: fn(&super::queues::Queues) -> &Vec<Option<u8>>| {
         list(plan.classes.iter().flat_map(|class| of(&class.queues)).flatten().copied().collect())
     };
-    let get =
-        |name: &str, numbers: &[u8]| numbers.iter().map(|n| format!("@get_{name}({n})")).collect::<Vec<_>>().join(", ");
-    let colors: Vec<u8> = plan.colors.iter().map(|c| c.1).collect();
-    let mut given = format!(".colors = [{}]color{{ {} }}", colors.len(), get("color", &colors));
-    if !plan.tasks.is_empty() {
-        let (count, ids) = (plan.tasks.len(), get("local_task_id", &plan.tasks));
-        let _ = write!(given, ",\n  .tasks = [{count}]local_task_id{{ {ids} }}");
-    }
+    let given = given(plan);
+    let example = if has_example(plan) {
+        "`example` holds a whole program that calls the collective: `layout.csl`, `pe.csl`, the host's `run.py`, and \
+         `commands.sh`, which compiles and runs it."
+    } else {
+        "`unisono emit allreduce --format csl-module` also writes a whole program that calls the collective."
+    };
     let again = if plan.has_switches() {
         "Switches are not set back, so `compute` may be called once after the program is loaded."
     } else {
@@ -226,7 +301,9 @@ param {name}: comptime_struct;
 const collective = @import_module(\"{name}_pe.csl\", @concat_structs({name}, .{{ .done = finished }}));
 ```
 
-`finished` is a function of the program without parameters. Compile with `--import-path` set to the folder of these files.
+`finished` is a function of the program without parameters. Where the host started the program by `launch`, it ends with
+`sys_mod.unblock_cmd_stream()` of the module `<memcpy/memcpy>`, or the host waits for ever. Compile with `--import-path`
+set to the folder of these files. {example}
 
 * `collective.input_vector()` and `collective.output_vector()` return pointers to the {} of a PE's input and output.
 * `collective.compute()` starts the collective on a PE; all PEs of the rectangle must call it. It calls `done` when the PE has done its part.

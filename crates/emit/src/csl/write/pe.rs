@@ -9,7 +9,7 @@
 use std::fmt::Write;
 
 use super::{
-    head, operator,
+    article, head, operator,
     plan::{Class, Operation, Plan},
     steps::{self, Loop, Step},
 };
@@ -46,9 +46,10 @@ pub fn print(plan: &Plan, class: &Class, target: &SdkTarget, form: Form) -> Stri
         .map(|(t, ops)| ops.iter().enumerate().flat_map(|(n, o)| steps::of(plan, t, n, o, target)).collect())
         .collect();
     let mut text = format!(
-        "// The program of {} of the {} PEs of a {} of {} {} on a grid of {} rows and columns.\n// {}\n\n",
+        "// The program of {} of the {} PEs of {} {} of {} {} on a grid of {} rows and columns.\n// {}\n\n",
         class.pes,
         plan.grid.count(),
+        article(plan.collective.kind.name()),
         plan.collective.kind,
         plan.collective.elements,
         plan.collective.dtype,

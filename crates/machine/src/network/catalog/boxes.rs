@@ -5,6 +5,8 @@
 //! switch, `A S`, and `outside` those between shared switches, which are numbered from 0. Accelerators are numbered box
 //! by box, then come the other nodes of the boxes, box by box, then the shared switches. Routing is that of a graph.
 
+use std::collections::BTreeSet;
+
 use serde::Deserialize;
 use unisono_base::limits;
 
@@ -60,6 +62,16 @@ fn read(table: &toml::Table, origin: &str, own: Speed) -> Result<Box<dyn Topolog
     let others = u64::from(of_box - accelerators);
     let first_shared = u64::from(all) + u64::from(boxes) * others;
     let last_shared = uplinks.iter().map(|edge| edge.b).chain(outside.iter().flat_map(|edge| [edge.a, edge.b])).max();
+    if let Some(last) = last_shared {
+        let named = uplinks.iter().map(|edge| edge.b).chain(outside.iter().flat_map(|edge| [edge.a, edge.b]));
+        let named: BTreeSet<u32> = named.collect();
+        if let Some((gap, _)) = (0..=last).zip(&named).find(|(at, name)| at != *name) {
+            return Err(refused(format!(
+                "uplinks and outside name shared switch {last} and not {gap}; shared switches are numbered from 0 there, \
+                 without gaps"
+            )));
+        }
+    }
     graph::check_size(first_shared + last_shared.map_or(0, |last| u64::from(last) + 1), all).map_err(refused)?;
     let numbers = BoxNumbers { boxes, accelerators, nodes: of_box };
     let (place, shared) = (|of: u32, at: u32| numbers.place(of, at), |at: u32| numbers.shared(at));

@@ -60,6 +60,13 @@ fn boxes_that_do_not_close_are_refused() {
         e("boxes = 2\naccelerators = 2\ninside = '0 1'\nuplinks = '0'")
             .starts_with("test, uplinks, topology: line 1 of")
     );
+    // Shared switches that are numbered as nodes of the plane.
+    assert_eq!(
+        e("boxes = 2\naccelerators = 2\ninside = '0 1'\nuplinks = '0 4'"),
+        "test, topology: uplinks and outside name shared switch 4 and not 0; shared switches are numbered from 0 there, \
+         without gaps"
+    );
+    assert!(e("boxes = 'four'\naccelerators = 2\ninside = '0 1'").contains("boxes: found the string \"four\""));
     assert!(e("boxes = 0\naccelerators = 2\ninside = '0 1'").contains("0 x 2 accelerators"));
     assert!(e("boxes = 8000000\naccelerators = 2\ninside = '0 1'\nuplinks = '0 0'").contains("entries of a table"));
     assert!(e("boxes = 2\naccelerators = 2\ninside = '0 1 count=4000000000'\nuplinks = '0 0'").contains("8000000002"));

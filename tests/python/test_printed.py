@@ -1,0 +1,228 @@
+"""The text of commands says which algorithm ran, where numbers come from, and what a machine lacks."""
+
+from pathlib import Path
+
+import pytest
+import unisono as un
+
+from .conftest import call, json_of
+
+
+def text_of(*arguments: str) -> str:
+    ran = call(*arguments)
+    assert ran.code == 0, ran.err
+    return ran.out
+
+
+@pytest.mark.parametrize(
+    ("collective", "machine", "shape"),
+    [
+        ("reduce", "wse2", (16, 16)),
+        ("allreduce", "wse2", (8, 8)),
+        ("allreduce", "wse2", (12,)),
+        ("broadcast", "wse2", (5, 3)),
+        ("allgather", "wse2", (7,)),
+        ("allreduce", "archer", (12,)),
+        ("allgather", "hx2mesh-small", (2, 4)),
+    ],
+)
+@pytest.mark.parametrize("elements", [1, 256])
+def test_a_sweep_finds_the_plan(collective: str, machine: str, shape: tuple[int, ...], elements: int) -> None:
+    (point,) = un.sweep(collective, machine, shapes=[shape], elements=[elements])
+    plan = un.plan(collective, machine, shape=shape, elements=elements)
+    assert (point["model"], point["cycles"], point["seconds"]) == (
+        plan.report()["model"],
+        plan.predicted["cycles"],
+        plan.predicted["seconds"],
+    )
+    # The name of a sweep, with its parameters, is an algorithm that `plan` takes.
+    assert point["params"] == plan.params
+    parts = {"x-y", "reduce-broadcast", "x-y-allreduce", point["best"]}
+    params = {name: value for name, value in point["params"].items() if value not in parts}
+    again = un.plan(collective, machine, shape=shape, elements=elements, algorithm=point["best"], params=params)
+    assert again.predicted["seconds"] == plan.predicted["seconds"]
+
+
+def test_a_sweep_says_its_model() -> None:
+    text = text_of("sweep", "reduce", "--machine", "wse2", "--shapes", "4,4x4", "--elements", "8")
+    assert "times by the model paper or links, as in 'unisono plan'" in text
+
+
+@pytest.mark.parametrize(
+    ("collective", "words"),
+    [
+        ("allreduce", "allreduce of 64 f32 (256 bytes) on"),
+        ("allgather", "allgather of 64 f32 (256 bytes) of each rank on"),
+        ("reduce-scatter", "reduce-scatter of 64 f32 (256 bytes) for each rank on"),
+        ("alltoall", "alltoall of 64 f32 (256 bytes) between every two ranks on"),
+    ],
+)
+def test_sizes_of_blocks_are_said_to_be(collective: str, words: str) -> None:
+    for command in ("plan", "simulate"):
+        assert text_of(command, collective, "--machine", "archer", "--ranks", "4", "--elements", "64").startswith(words)
+
+
+def test_a_simulated_time_is_not_said_to_be_of_the_model() -> None:
+    where = ("--machine", "hx2mesh-small", "--shape", "2x2", "--bytes", "96MiB", "--algorithm", "bucket")
+    report = json_of("plan", "allreduce", *where)
+    assert report["predicted"]["source"] == "simulated"
+    assert "(simulated)" in text_of("plan", "allreduce", *where)
+
+
+def test_equal_candidates_are_one_row_and_the_vendors_is_beside() -> None:
+    arguments = ("plan", "reduce", "--machine", "wse2", "--shape", "16x16", "--elements", "256")
+    few, every = text_of(*arguments), text_of(*arguments, "--all")
+    report = json_of(*arguments)
+    rows = [row for row in every.splitlines() if row.startswith("x-y ")]
+    assert len(rows) == sum(row["algorithm"] == "x-y" for row in report["candidates"])
+    chain = next(row for row in report["candidates"] if row["params"] == {"x": "chain", "y": "chain"})
+    times = [row["cycles"] for row in report["candidates"] if row["algorithm"] == "x-y"]
+    assert f"(and {times.count(times[0]) - 1} alike)" in few
+    assert "alike" not in every
+    listed = few.partition("candidate")[2].splitlines()[2:12]
+    shown = sum(1 + int(row.partition("(and ")[2].split()[0]) if "(and " in row else 1 for row in listed)
+    assert f"and {len(report['candidates']) - shown} more: --all" in few
+    ratio = chain["seconds"] / report["predicted"]["seconds"]
+    assert f"chain (the vendor's pattern): {chain['cycles']:g} cycles" in few
+    assert f"{ratio:.2f} times as long" in few
+
+
+def test_memory_is_counted_in_bytes() -> None:
+    arguments = ("reduce", "--machine", "wse2", "--shape", "8x8", "--elements", "100000", "--algorithm", "chain")
+    memory = json_of("plan", *arguments)["memory"]
+    assert memory["needed_bytes"] >= 400000 * 2
+    assert memory["pe_bytes"] == 49152
+    need = f"a PE needs {memory['needed_bytes']} bytes for input, output and scratch memory, and has 49152"
+    assert need in text_of("plan", *arguments)
+    ran = call("simulate", *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert need in ran.err
+    assert "memory" not in text_of("plan", *arguments[:-3], "100")
+
+
+def test_runs_and_projects_name_the_algorithm(tmp_path: Path) -> None:
+    where = ("reduce", "--machine", "wse3", "--shape", "4x4", "--elements", "64", "--algorithm", "kd-tree")
+    run = text_of("simulate", *where)
+    assert "\nalgorithm" in run
+    assert "kd-tree" in run.splitlines()[1]
+    assert "hop_cycles of wse3 are assumed" in run
+    wrote = text_of("emit", *where, "--format", "csl", "-o", str(tmp_path / "csl"))
+    assert wrote.startswith("algorithm kd-tree chunk=8")
+    assert "more: --json lists all" in wrote
+    readme = (tmp_path / "csl" / "README.md").read_text()
+    assert "Algorithm: kd-tree chunk=8" in readme
+    assert "hop_cycles of wse3 are assumed" in readme
+
+
+def test_a_folder_holds_one_program(tmp_path: Path) -> None:
+    where = ("allreduce", "--machine", "wse2", "--shape", "4x4", "--elements", "64")
+    folder = str(tmp_path / "out")
+    assert call("emit", *where, "--format", "csl", "-o", folder).code == 0
+    before = {path: path.read_bytes() for path in Path(folder).rglob("*") if path.is_file()}
+    refused = call("emit", *where, "--format", "csl-module", "-o", folder)
+    assert refused.code == 2
+    assert "files of another program" in refused.err
+    assert before == {path: path.read_bytes() for path in Path(folder).rglob("*") if path.is_file()}
+    with pytest.raises(un.InputError, match="another program"):
+        un.emit(un.plan("allreduce", "wse2", shape=(4, 4), elements=64, target="csl").schedule, "csl-module", folder)
+    assert json_of("emit", *where, "--format", "csl", "-o", folder)["replaced"] == []
+    other = (*where[:-1], "32", "--algorithm", "chain")
+    (Path(folder) / "notes.txt").write_text("mine")
+    for path in Path(folder).glob("pe_*.csl"):
+        path.unlink()
+    assert "replaced" in text_of("emit", *other, "--format", "csl", "-o", folder)
+
+
+def test_certificates_of_other_things_are_not_overwritten(tmp_path: Path) -> None:
+    bound, schedule = tmp_path / "bound.json", tmp_path / "a.sched"
+    where = ("--machine", "torus2d-small", "--shape", "4x4", "--bytes", "4KiB")
+    text = text_of("plan", "allgather", *where, "--certificate", str(bound))
+    kept = bound.read_bytes()
+    assert " µs, not the bound" in text or "not the bound" not in text
+    assert json_of("show", str(bound))["root"] is None
+    un.save(un.plan("allreduce", "archer", shape=4, elements=8).schedule, schedule)
+    for option in ("--certificate", "--check"):
+        ran = call("verify", str(schedule), option, str(bound))
+        assert (ran.code, bound.read_bytes()) == (2, kept)
+        assert "bound" in ran.err
+    own = str(tmp_path / "a.cert")
+    assert call("verify", str(schedule), "--certificate", own).err == ""
+    assert call("verify", str(schedule), "--certificate", own).err == ""
+    un.save(un.plan("allreduce", "archer", shape=5, elements=8).schedule, schedule)
+    assert "was the certificate of another schedule" in call("verify", str(schedule), "--certificate", own).err
+
+
+def test_what_failed_is_printed_and_counts() -> None:
+    plain = json_of("workload", "gpt-3", "--machine", "hx2mesh-small")
+    failed = json_of("workload", "gpt-3", "--machine", "hx2mesh-small", "--fail", "0-1")
+    # The messages of accelerators 0 and 1 go over the switch of their row: one more cable, at the same rate.
+    assert 0 < failed["seconds"] - plain["seconds"] < 1e-6
+    first = text_of("workload", "gpt-3", "--machine", "hx2mesh-small", "--fail", "0-1").splitlines()[0]
+    assert first == "gpt-3 on 384 accelerators of hx2mesh-small without 0-1, by model"
+    traffic = text_of("traffic", "allreduce", "--machine", "dgx-a100-x2", "--bytes", "1MiB", "--fail", "0-16:1")
+    assert "of dgx-a100-x2 without 0-16:1, by" in traffic.splitlines()[0]
+    row = json_of("compare", "gpt-3", "--machines", "hx2mesh-small", "--fail", "0-1")["rows"][0]
+    assert (row["failed"], row["seconds"]) == (["0-1"], failed["seconds"])
+    assert (row["accelerators"], row["machine_accelerators"]) == (384, 1024)
+    compared = text_of("compare", "gpt-3", "--machines", "hx2mesh-small")
+    assert "384 of 1,024" in compared
+    assert "prices are of whole networks" in compared
+
+
+def test_cables_are_listed_with_the_numbers_that_fail_takes() -> None:
+    listed = json_of("topology", "hx2mesh-small", "--cables")["cable_list"]
+    assert {(cable["a"], cable["b"]) for cable in listed} >= {(0, 1), (0, 32)}
+    assert all(cable["gbps"] == 400 and cable["latency_ns"] > 0 for cable in listed)
+    ran = call("topology", "hx2mesh-small", "--fail", "0-2")
+    assert (ran.code, ran.err) == (2, "error: hx2mesh-small: no cable joins accelerator 0 and accelerator 2\n")
+    assert "switch 1024" in text_of("topology", "hx2mesh-small", "--cables")
+
+
+def test_prices_that_a_file_does_not_state_are_said_to_be_of_the_paper(tmp_path: Path) -> None:
+    (tmp_path / "cables.txt").write_text("0 2\n1 2\n")
+    file = tmp_path / "own.toml"
+    wrote = text_of(
+        "machines", "import", str(tmp_path / "cables.txt"), "--from", "edges", "--accelerators", "2", "-o", str(file)
+    )
+    assert "no prices" in wrote
+    assert "each link sends for itself" in wrote
+    text = file.read_text()
+    file.write_text(text[: text.index("[prices]")] + text[text.index("[topology]") :])
+    assert "prices: those of the HammingMesh paper" in text_of("topology", str(file))
+
+
+def test_missing_keys_are_named_together(tmp_path: Path) -> None:
+    file = tmp_path / "own.toml"
+    file.write_text('name = "mine"\nkind = "network"\n[topology]\nname = "torus"\ndims = [4, 4]\n')
+    ran = call("topology", str(file))
+    keys = ("planes", "link_gbps", "link_latency_ns", "input_latency_ns", "packet_bytes", "buffer_bytes")
+    assert ran.code == 2
+    assert ran.err.startswith(f"error: {file}: the keys ")
+    assert all(key in ran.err for key in keys)
+    assert "line" not in ran.err
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("packet_bytes", "4KiB", "packet_bytes is 4KiB; accepted are a number without a unit"),
+        ("packet_bytes", '"4"', "packet_bytes: found the string"),
+    ],
+)
+def test_wrong_values_are_named_with_their_key(key: str, value: str, words: str, tmp_path: Path) -> None:
+    text = un.machine("dgx-h100").to_toml()
+    line = next(line for line in text.splitlines() if line.startswith(f"{key} ="))
+    file = tmp_path / "own.toml"
+    file.write_text(text.replace(line, f"{key} = {value}"))
+    ran = call("topology", str(file))
+    assert ran.code == 2
+    assert words in ran.err
+
+
+def test_files_that_are_no_schedules_are_said_to_be_none(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("<!doctype html>\n<html></html>\n")
+    for command in ("simulate", "verify"):
+        ran = call(command, str(page), *(("--machine", "archer") if command == "simulate" else ()))
+        assert ran.code == 2
+        assert "is no schedule: it begins with '<!doctype html>'" in ran.err
