@@ -9,7 +9,6 @@ mod routed;
 mod schedule;
 mod speeds;
 mod timetable;
-mod unlike;
 mod used_links;
 
 use unisono_machine::{

@@ -56,6 +56,8 @@ pub struct NetworkModel {
     pub reduce_ns_per_byte: f64,
     /// Bytes of the whole vector in one packet of every plane.
     packet_bytes: u64,
+    /// Packets that the buffer of a virtual channel holds at the end of a link.
+    places_of_buffer: u64,
     send_machines: u32,
     send_machines_per: MachinesPer,
     computing: Switches,
@@ -82,6 +84,7 @@ impl NetworkModel {
             ns_per_byte: 8.0 / network.link_gbps / planes,
             reduce_ns_per_byte: network.gamma_ns_per_byte / planes,
             packet_bytes: u64::from(network.packet_bytes) * u64::from(network.planes),
+            places_of_buffer: (network.buffer_bytes / u64::from(network.packet_bytes.max(1))).max(1),
             send_machines: network.send_machines,
             send_machines_per: network.send_machines_per,
             computing: network.computing(&*topology)?,
@@ -228,6 +231,7 @@ impl NetworkModel {
             ns_per_byte: self.ns_per_byte,
             reduce_ns_per_byte: self.reduce_ns_per_byte,
             packet_bytes: self.packet_bytes,
+            places_of_buffer: self.places_of_buffer,
             send_machines: self.send_machines,
             send_machines_per: self.send_machines_per,
         };

@@ -6,6 +6,8 @@ use unisono_machine::network::{Network, Plane};
 pub struct Speeds {
     /// Output, link and input latency of a link.
     alphas_ns: Vec<f64>,
+    /// Latency of a link alone, which a credit takes on its way back.
+    links_ns: Vec<f64>,
     /// The time of a byte on a link over the time at the machine's own rate.
     weights: Vec<f64>,
     /// The latency of every link, if it is the same.
@@ -25,6 +27,7 @@ impl Speeds {
         Self {
             same_ns: same.then_some(alphas_ns[0]),
             mean_ns: if same { alphas_ns[0] } else { plane.links().iter().map(alpha).sum::<f64>() / links },
+            links_ns: speeds.iter().map(|s| s.latency_ns).collect(),
             weights: speeds.iter().map(|s| network.link_gbps / s.gbps).collect(),
             alphas_ns,
         }
@@ -42,6 +45,12 @@ impl Speeds {
     #[inline]
     pub fn alpha_ns(&self, speed: u8) -> f64 {
         self.alphas_ns[usize::from(speed)]
+    }
+
+    /// Returns the time from the start of a packet on a link until the node before the link can know that the packet
+    /// went on, if it goes on at once and has no length.
+    pub fn round_trip_ns(&self, speed: u8) -> f64 {
+        self.alpha_ns(speed) + self.links_ns[usize::from(speed)]
     }
 
     /// Returns the latency of all links, if it is the same.

@@ -90,6 +90,30 @@ fn the_best_closed_forms_are_checked_by_messages() {
     assert_ne!(plan.best().algorithm.name(), "swing");
 }
 
+/// A candidate that is named is the best one of its plan, so it is checked, too: by packets, or from a closed form by
+/// its messages.
+#[test]
+fn named_candidates_are_checked_like_the_best() {
+    let mesh = Machine::preset("hyperx2d-small").unwrap();
+    let named = |machine: &Machine, part: Part, bytes: u64, name: &str, model: Option<&str>| {
+        let asked = Asked { model, ..Asked::new(Kind::Allreduce, machine, part, bytes / 4) };
+        let plan = plan_of(Problem::new(&asked).unwrap(), Some(name), &Params::new()).unwrap();
+        assert_eq!(plan.candidates.len(), 1);
+        (plan.best().source, plan.best().time.seconds)
+    };
+    for name in ["dual-rings", "bucket", "bidirectional-ring", "swing"] {
+        let [(source, predicted), (_, simulated)] =
+            [None, Some("packets")].map(|model| named(&mesh, Part::Shape(Shape::line(16)), 17 << 20, name, model));
+        assert!((predicted / simulated - 1.0).abs() < 0.02, "{name}: {predicted} {simulated}");
+        // Only packets see that these rings get out of step.
+        if ["dual-rings", "bucket"].contains(&name) {
+            assert_eq!((source, predicted), (TimeSource::Simulated, simulated), "{name}");
+        }
+    }
+    let large = Machine::preset("hx2mesh-small").unwrap();
+    assert_eq!(named(&large, Part::All, 16 << 20, "swing", None).0, TimeSource::Messages);
+}
+
 /// What a rank receives costs its host when it comes, whatever the order in which it is summed up. Predictions for
 /// hosts that have many messages waiting are up to 5 % short.
 #[test]

@@ -74,6 +74,59 @@ fn schedules_take_what_their_timetable_says() {
     }
 }
 
+/// A line of accelerators whose buffers hold `places` packets of 4 KiB, behind links of 50 GB/s and 2 µs.
+fn line_of_small_buffers(accelerators: u32, places: u32) -> Network {
+    let edges: String = (1..accelerators).map(|node| format!("{} {node}\n", node - 1)).collect();
+    let text = format!(
+        "name = 'test'\nkind = 'network'\nplanes = 1\nlink_gbps = 400\nlink_latency_ns = 2000\ninput_latency_ns = 0\n\
+         output_latency_ns = 0\npacket_bytes = 4096\nbuffer_bytes = {}\n[topology]\nname = 'graph'\n\
+         accelerators = {accelerators}\nedges = '''\n{edges}'''\n",
+        4096 * places
+    );
+    Machine::from_toml(&text, "test").unwrap().get::<Network>().unwrap().clone()
+}
+
+/// Of B places of a buffer each is used once in D, two latencies and the time s of a packet, so the last of n packets
+/// starts (n / B - 1) D + (B - 1) s after the first. Packets that wait behind a link hold their places longer.
+#[test]
+fn small_buffers_hold_links_up() {
+    let times = |network: &Network, name: &str, kind: Kind, segment: u32, elements: u64| {
+        let places = all(network);
+        let ranks = u32::try_from(places.len()).unwrap();
+        let collective = Collective::new(kind, ranks, elements, 0, Operator::Sum, Dtype::F32).unwrap();
+        let case = Case::on_ranks(collective, Ranks::default());
+        let params = if segment > 0 { Params::new().with("segment", segment) } else { Params::new() };
+        let schedule = find(name).unwrap().build(&case, &params).unwrap().schedule;
+        let model = NetworkModel::new(network, places.clone()).unwrap();
+        let timetable = model.schedule_ns(&schedule, &places).unwrap();
+        let options = Options { places, ..Options::default() };
+        let packets = run(&draft(&schedule).unwrap(), &Interconnect::new(network).unwrap(), &options).unwrap();
+        [timetable, packets.hosts.makespan as f64 / 1e3]
+    };
+    let packet = 4096.0 / 50.0;
+    for (places, packets) in [(4, 64), (4, 4096), (16, 4096)] {
+        let [timetable, simulated] =
+            times(&line_of_small_buffers(2, places), "binomial", Kind::Broadcast, 0, 1024 * packets);
+        let (places, packets) = (f64::from(places), packets as f64);
+        let alone = (packets / places - 1.0) * (4000.0 + packet) + places * packet + 2000.0;
+        assert!((simulated / alone - 1.0).abs() < 1e-3, "{places} {packets}: {simulated} {alone}");
+        assert!((timetable / alone - 1.0).abs() < 0.01, "{places} {packets}: {timetable} {alone}");
+    }
+    // A segment of 1 KiB takes a place, as a full packet does. In an alltoall messages share the links in the middle.
+    let cases = [
+        ("pipelined-chain", Kind::Broadcast, 1024),
+        ("pipelined-chain", Kind::Broadcast, 65_536),
+        ("binomial", Kind::Broadcast, 1024),
+        ("balanced-shift", Kind::Alltoall, 0),
+        ("ring", Kind::Allgather, 0),
+    ];
+    for (name, kind, segment) in cases {
+        let [timetable, simulated] = times(&line_of_small_buffers(3, 16), name, kind, segment, 1 << 20);
+        let most = if name == "ring" { 0.15 } else { 0.05 };
+        assert!((timetable / simulated - 1.0).abs() < most, "{name} {segment}: {timetable} {simulated}");
+    }
+}
+
 fn all(network: &Network) -> Vec<u32> {
     (0..network.topology("test").unwrap().accelerators()).collect()
 }

@@ -5,7 +5,7 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 use rustc_hash::FxHashMap;
 use unisono_machine::network::{Header, Hop};
 
-use super::timetable::Prices;
+use super::Prices;
 
 /// Whether the routing lets messages between two accelerators choose among unlike links.
 pub(super) struct Unlike<'a> {

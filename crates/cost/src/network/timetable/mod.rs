@@ -16,22 +16,25 @@
 //!   nodes.
 //!
 //! So segments that follow each other overlap, messages that share a link share its rate, and a round does not wait for
-//! the slowest message of the round before. There are no packets, buffers or virtual channels here: links queue without
-//! end.
+//! the slowest message of the round before. A channel of a link sends no more packets than its buffer has places for in
+//! the time until a place is free again ([`windows`]). Where no channel is that slow, links queue without end.
 
-use std::{
-    cmp::Reverse,
-    collections::{BinaryHeap, VecDeque},
-};
+mod events;
+mod links;
+mod unlike;
+mod windows;
 
-use unisono_base::{Diagnostic, Diagnostics, InstrId, NodeId, interrupt::poll, limits, mix, narrow, rounded};
-use unisono_machine::network::{Header, Hop, MachinesPer, Plane, Routing, Switches};
+use unisono_base::{Diagnostic, Diagnostics, InstrId, NodeId, interrupt::poll, limits, narrow, rounded};
+use unisono_machine::network::{Hop, MachinesPer, Plane, Routing, Switches};
 use unisono_schedule::{Flow, Schedule, topological};
 
-use super::{
-    Speeds,
+use self::{
+    events::{Event, Events, MOST_NUMBERED},
+    links::{Interface, LinkPrice, Message, Part},
     unlike::{Ahead, Unlike},
+    windows::Windows,
 };
+use super::Speeds;
 
 /// Parts of all messages together, if no message has less than one; and the most parts of one message.
 const PARTS: u64 = 1 << 19;
@@ -66,8 +69,17 @@ pub(super) struct Prices<'a> {
     pub reduce_ns_per_byte: f64,
     /// Bytes of a vector in one packet of every plane.
     pub packet_bytes: u64,
+    /// Packets that the buffer of a virtual channel holds at the end of a link.
+    pub places_of_buffer: u64,
     pub send_machines: u32,
     pub send_machines_per: MachinesPer,
+}
+
+impl Prices<'_> {
+    /// The packets of a message: one also of a message without bytes.
+    fn packets(&self, bytes: u64) -> u64 {
+        bytes.div_ceil(self.packet_bytes.max(1)).max(1)
+    }
 }
 
 /// Nanoseconds until the last instruction of a schedule is done and the last message is there; `None` if that is later
@@ -96,108 +108,6 @@ const PS_PER_NS: f64 = 1e3;
 
 const NONE: u32 = u32::MAX;
 
-/// A message: of an instruction, over a stream, to one of its sinks.
-struct Message {
-    /// Accelerators.
-    from: u32,
-    to: u32,
-    /// The instruction that needs it first, if any.
-    reader: u32,
-    /// On a link of the machine's own rate.
-    part_ps: f64,
-    /// Of a part.
-    packets: u32,
-    /// Of a part, or of a packet where that is less: how far a faster link stays behind a slower one.
-    gap_ps: f64,
-    unmade: u32,
-    missing: u32,
-    latest: u64,
-}
-
-/// A part of a message on its way.
-#[derive(Clone, Copy, Default)]
-struct Part {
-    message: u32,
-    vc: u8,
-    way: u32,
-    /// The link that brings it.
-    link: u32,
-    /// When its tail is there.
-    tail: u64,
-}
-
-#[derive(Clone, Copy)]
-enum Event {
-    /// An instruction can begin.
-    Begin(u32),
-    /// A message is given to its interface.
-    Posted(u32),
-    /// A message makes its next part.
-    Part(u32),
-    /// The head of a part is at the end of its link.
-    Head(u32),
-    /// A message is there.
-    There(u32),
-}
-
-/// Events by time, and by the order of their making.
-#[derive(Default)]
-struct Events {
-    /// From the highest: 64 bits the time, 32 the number of the event, 3 its kind, 29 what it happens to.
-    queue: BinaryHeap<Reverse<u128>>,
-    made: u32,
-}
-
-/// Instructions, messages and parts are numbered below it.
-const MOST_NUMBERED: u64 = 1 << 29;
-
-impl Events {
-    fn add(&mut self, time: u64, event: Event) {
-        let (kind, at) = match event {
-            Event::Begin(id) => (0, id),
-            Event::Posted(message) => (1, message),
-            Event::Part(message) => (2, message),
-            Event::Head(part) => (3, part),
-            Event::There(message) => (4, message),
-        };
-        self.made += 1;
-        self.queue.push(Reverse(u128::from(time) << 64 | u128::from(self.made) << 32 | kind << 29 | u128::from(at)));
-    }
-
-    fn next(&mut self) -> Option<(u64, Event)> {
-        let Reverse(next) = self.queue.pop()?;
-        let at = narrow::<u32>(next & u128::from(MOST_NUMBERED - 1));
-        let event = match next >> 29 & 7 {
-            0 => Event::Begin(at),
-            1 => Event::Posted(at),
-            2 => Event::Part(at),
-            3 => Event::Head(at),
-            _ => Event::There(at),
-        };
-        Some((narrow(next >> 64), event))
-    }
-}
-
-/// The prices of a link.
-struct LinkPrice {
-    latency_ps: u64,
-    /// The time of a byte over that on a link of the machine's own rate.
-    weight: f64,
-}
-
-impl LinkPrice {
-    fn new(speed: u8, speeds: &Speeds) -> Self {
-        let weight = if speeds.is_even() { 1.0 } else { speeds.weight(speed) };
-        Self { latency_ps: rounded(speeds.alpha_ns(speed) * PS_PER_NS), weight }
-    }
-}
-
-#[derive(Default)]
-struct Interface {
-    busy: u32,
-    waiting: VecDeque<u32>,
-}
-
 struct Run<'a> {
     schedule: &'a Schedule,
     flow: &'a Flow,
@@ -222,6 +132,8 @@ struct Run<'a> {
     links: Vec<LinkPrice>,
     /// Where messages choose among unlike links.
     ahead: Option<Ahead>,
+    /// Where buffers hold fewer packets than links send until their places are free.
+    windows: Option<Windows>,
     events: Events,
     hops: Vec<Hop>,
     done: usize,
@@ -232,12 +144,21 @@ impl<'a> Run<'a> {
     fn new(schedule: &'a Schedule, flow: &'a Flow, prices: &'a Prices<'a>) -> Self {
         let count = schedule.instr_count();
         let width = schedule.collective().dtype.bytes();
-        let sent = |id| flow.pushes(schedule, id).map(|(stream, _)| schedule.stream_sinks(stream).len() as u64);
-        let all: u64 = (0..count).map(|at| sent(InstrId::new(at)).sum::<u64>()).sum();
+        let (mut all, mut shortest_bytes) = (0, f64::INFINITY);
+        for id in (0..count).map(InstrId::new) {
+            for (stream, span) in flow.pushes(schedule, id) {
+                let bytes = u64::from(span.len) * width;
+                all += schedule.stream_sinks(stream).len() as u64;
+                shortest_bytes = shortest_bytes.min(bytes as f64 / prices.packets(bytes) as f64);
+            }
+        }
         limits::take("the timetable of messages", MESSAGE_BYTES * u128::from(all));
         assert!(all < MOST_NUMBERED, "a timetable of {all} messages");
         let most = (PARTS / all.max(1)).clamp(1, MOST_PARTS);
         let most_unlike = (PARTS_UNLIKE / all.max(1)).clamp(most, MOST_PARTS_UNLIKE);
+        let windows = Windows::new(prices, shortest_bytes * prices.ns_per_byte * PS_PER_NS);
+        // Packets that wait for places take turns with others.
+        let most = if windows.is_some() { most_unlike } else { most };
         let (mut unlike, mut chooses) = (Unlike::new(prices), false);
         let ps_per_byte = prices.ns_per_byte * PS_PER_NS;
         let (mut missing, mut first_message, mut messages) =
@@ -250,7 +171,7 @@ impl<'a> Run<'a> {
             missing[id.index()] += narrow::<u32>(schedule.after(id).len());
             for (stream, span) in flow.pushes(schedule, id) {
                 let bytes = u64::from(span.len) * width;
-                let packets = bytes.div_ceil(prices.packet_bytes.max(1));
+                let packets = prices.packets(bytes);
                 for readers in flow.readers_by_sink(stream) {
                     let before = readers.partition_point(|piece| piece.start <= span.start);
                     let reader = readers[before.saturating_sub(1)].instr;
@@ -259,14 +180,15 @@ impl<'a> Run<'a> {
                     let is_unlike = unlike.between(from, to);
                     chooses |= is_unlike;
                     let most = if is_unlike { most_unlike } else { most };
-                    let parts = packets.clamp(1, most);
+                    let parts = packets.min(most);
                     let part_ps = bytes as f64 / parts as f64 * ps_per_byte;
-                    let each = narrow(packets.div_ceil(parts).max(1));
+                    let (each, mean) = (narrow(packets.div_ceil(parts)), packets as f64 / parts as f64);
                     let parts = narrow(parts);
                     messages.push(Message {
                         from,
                         to,
                         packets: each,
+                        mean_packets: mean,
                         reader: reader.0,
                         part_ps,
                         gap_ps: part_ps.min(prices.packet_bytes as f64 * ps_per_byte),
@@ -306,6 +228,7 @@ impl<'a> Run<'a> {
             interfaces: (0..of_nodes + of_links).map(|_| Interface::default()).collect(),
             free: vec![0; links],
             links: prices.plane.links().iter().map(|link| LinkPrice::new(link.speed, prices.speeds)).collect(),
+            windows,
             ahead: chooses.then(|| Ahead::new(links)),
             events: Events::default(),
             hops: Vec::new(),
@@ -448,159 +371,5 @@ impl<'a> Run<'a> {
         }
         let lane = self.flow.lane_of(id).index() - self.schedule.lanes(node).start;
         first as usize + lane % (end - first) as usize
-    }
-
-    /// Whether a message goes over one link, because a switch sends or receives it.
-    fn is_direct(&self, from: u32, to: u32) -> bool {
-        from.max(to) >= self.prices.plane.accelerators()
-    }
-
-    /// The way of a message that is routed, by some random bits.
-    fn way(&self, from: u32, to: u32, random: u64) -> u32 {
-        if self.is_direct(from, to) { 0 } else { self.prices.routing.choose(from, to, mix(random)) }
-    }
-
-    /// Lists the hops of a message at a node.
-    fn list_hops(&mut self, node: u32, from: u32, header: Header) {
-        self.hops.clear();
-        if self.is_direct(from, header.to) {
-            self.hops.extend(self.prices.plane.links_between(node, header.to).map(|link| Hop { link, vc: 0 }));
-        } else {
-            self.prices.routing.hops(node, header, &mut self.hops);
-        }
-    }
-
-    /// The interface of a message: of its accelerator, or of the first link that it may take.
-    fn interface(&mut self, at: u32) -> usize {
-        let Message { from, to, .. } = self.messages[at as usize];
-        let accelerators = self.prices.plane.accelerators();
-        let by_link = self.prices.send_machines_per == MachinesPer::Link;
-        if !by_link && from < accelerators {
-            return from as usize;
-        }
-        let way = self.way(from, to, u64::from(at) << 32);
-        self.list_hops(from, from, Header { to, vc: 0, way });
-        let of_nodes = if by_link { 0 } else { accelerators as usize };
-        of_nodes + self.hops[0].link as usize
-    }
-
-    fn post(&mut self, now: u64, at: u32) {
-        let Message { from, to, .. } = self.messages[at as usize];
-        if from == to {
-            self.events.add(now, Event::There(at));
-            return;
-        }
-        let interface = self.interface(at);
-        let machines = self.prices.send_machines;
-        let interface = &mut self.interfaces[interface];
-        if interface.busy < machines {
-            interface.busy += 1;
-            self.make(now, at);
-        } else {
-            interface.waiting.push_back(at);
-        }
-    }
-
-    /// Parts start until one has to wait; a machine that has made all parts of a message takes the next message.
-    fn make(&mut self, now: u64, mut at: u32) {
-        loop {
-            let message = &mut self.messages[at as usize];
-            if message.unmade == 0 {
-                let interface = self.interface(at);
-                let interface = &mut self.interfaces[interface];
-                let Some(next) = interface.waiting.pop_front() else {
-                    interface.busy -= 1;
-                    return;
-                };
-                at = next;
-                continue;
-            }
-            message.unmade -= 1;
-            let (from, to) = (message.from, message.to);
-            let random = u64::from(at) << 32 | u64::from(message.unmade);
-            let way = self.way(from, to, random);
-            let (start, held) = self.go(now, from, Part { message: at, vc: 0, way, link: NONE, tail: now }, None);
-            // The machine is free for the next message when it has made the last packet of the last part.
-            let made = if self.messages[at as usize].unmade == 0 { start.saturating_add(held) } else { start };
-            if made > now {
-                self.events.add(made, Event::Part(at));
-                return;
-            }
-        }
-    }
-
-    /// A part at a node takes a link; returns when it starts there, and the time from then to the start of its last
-    /// packet.
-    fn go(&mut self, now: u64, node: u32, part: Part, place: Option<u32>) -> (u64, u64) {
-        let plane = self.prices.plane;
-        let Message { from, to, part_ps, gap_ps, packets, .. } = self.messages[part.message as usize];
-        self.list_hops(node, from, Header { to, vc: part.vc, way: part.way });
-        let weight = |link: u32| self.links[link as usize].weight;
-        let latency = |link: u32| self.links[link as usize].latency_ps;
-        let through = |hop: &&Hop| {
-            let free = self.free[hop.link as usize];
-            let known_free = if free == 0 { 0 } else { free.saturating_add(latency(hop.link).saturating_mul(2)) };
-            known_free.max(now).saturating_add(rounded(part_ps * weight(hop.link)))
-        };
-        let hop = match (&self.hops[..], &mut self.ahead) {
-            ([only], _) => Some(only),
-            (several, Some(ahead)) => {
-                ahead.settle(now);
-                let takes = |hop: &&Hop| ahead.with_next(hop.link) * weight(hop.link);
-                several.iter().min_by(|a, b| takes(a).total_cmp(&takes(b)))
-            }
-            (several, None) => several.iter().min_by_key(through),
-        };
-        let hop = *hop.expect("a routing leads to every accelerator");
-        let behind = if part.link == NONE { 0.0 } else { gap_ps * (weight(part.link) - weight(hop.link)).max(0.0) };
-        let start = self.free[hop.link as usize].max(now.saturating_add(rounded(behind)));
-        let ends = start.saturating_add(rounded(part_ps * weight(hop.link)));
-        self.free[hop.link as usize] = ends;
-        let held = rounded((part_ps - gap_ps) * weight(hop.link));
-        let before = if part.link == NONE { 0 } else { latency(part.link) };
-        let latency = latency(hop.link);
-        let tail = ends.max(part.tail).saturating_add(latency);
-        if let Some(ahead) = &mut self.ahead {
-            ahead.add(hop.link, packets);
-            if part.link != NONE {
-                ahead.go_on(ends.saturating_add(before), part.link, packets);
-            }
-            if plane.link(hop.link).to == to {
-                ahead.go_on(tail.saturating_add(latency), hop.link, packets);
-            }
-        }
-        if plane.link(hop.link).to == to {
-            self.unused.extend(place);
-            self.arrive(part.message, tail);
-            return (start, held);
-        }
-        let went = Part { vc: hop.vc, link: hop.link, tail, ..part };
-        let place = place.or_else(|| self.unused.pop()).unwrap_or_else(|| {
-            self.parts.push(went);
-            narrow::<u32>(self.parts.len()) - 1
-        });
-        self.parts[place as usize] = went;
-        self.events.add(start.saturating_add(latency), Event::Head(place));
-        (start, held)
-    }
-
-    /// A part reaches its end at a time that is known before.
-    fn arrive(&mut self, at: u32, tail: u64) {
-        let message = &mut self.messages[at as usize];
-        message.latest = message.latest.max(tail);
-        message.missing -= 1;
-        if message.missing == 0 {
-            let to_rank = message.to < self.prices.plane.accelerators();
-            let signal_ns = if to_rank { self.prices.signal_ns } else { 0.0 };
-            let known = message.latest.saturating_add(rounded(signal_ns * PS_PER_NS));
-            self.events.add(known, Event::There(at));
-        }
-    }
-
-    /// The head of a part is at the end of its link, which is not the end of its way.
-    fn go_on(&mut self, now: u64, at: u32) {
-        let part = self.parts[at as usize];
-        let node = self.prices.plane.link(part.link).to;
-        self.go(now, node, part, Some(at));
     }
 }

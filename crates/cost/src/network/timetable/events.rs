@@ -1,0 +1,58 @@
+//! Events of a timetable, in the order of their times.
+
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+use unisono_base::narrow;
+
+/// A thing that happens at a time.
+#[derive(Clone, Copy)]
+pub(super) enum Event {
+    /// An instruction can begin.
+    Begin(u32),
+    /// A message is given to its interface.
+    Posted(u32),
+    /// A message makes its next part.
+    Part(u32),
+    /// The head of a part is at the end of its link.
+    Head(u32),
+    /// A message is there.
+    There(u32),
+}
+
+/// Events by time, and by the order of their making.
+#[derive(Default)]
+pub(super) struct Events {
+    /// From the highest: 64 bits the time, 32 the number of the event, 3 its kind, 29 what it happens to.
+    queue: BinaryHeap<Reverse<u128>>,
+    made: u32,
+}
+
+/// Instructions, messages and parts are numbered below it.
+pub(super) const MOST_NUMBERED: u64 = 1 << 29;
+
+impl Events {
+    pub(super) fn add(&mut self, time: u64, event: Event) {
+        let (kind, at) = match event {
+            Event::Begin(id) => (0, id),
+            Event::Posted(message) => (1, message),
+            Event::Part(message) => (2, message),
+            Event::Head(part) => (3, part),
+            Event::There(message) => (4, message),
+        };
+        self.made += 1;
+        self.queue.push(Reverse(u128::from(time) << 64 | u128::from(self.made) << 32 | kind << 29 | u128::from(at)));
+    }
+
+    pub(super) fn next(&mut self) -> Option<(u64, Event)> {
+        let Reverse(next) = self.queue.pop()?;
+        let at = narrow::<u32>(next & u128::from(MOST_NUMBERED - 1));
+        let event = match next >> 29 & 7 {
+            0 => Event::Begin(at),
+            1 => Event::Posted(at),
+            2 => Event::Part(at),
+            3 => Event::Head(at),
+            _ => Event::There(at),
+        };
+        Some((narrow(next >> 64), event))
+    }
+}

@@ -1,0 +1,232 @@
+//! Messages of a timetable on links: interfaces make their parts, and parts go from link to link.
+
+use std::collections::VecDeque;
+
+use unisono_base::{mix, narrow, rounded};
+use unisono_machine::network::{Header, Hop, MachinesPer};
+
+use super::{super::Speeds, NONE, PS_PER_NS, Run, events::Event};
+
+/// A message: of an instruction, over a stream, to one of its sinks.
+pub(super) struct Message {
+    /// Accelerators.
+    pub(super) from: u32,
+    pub(super) to: u32,
+    /// The instruction that needs it first, if any.
+    pub(super) reader: u32,
+    /// On a link of the machine's own rate.
+    pub(super) part_ps: f64,
+    /// Of a part, rounded up.
+    pub(super) packets: u32,
+    pub(super) mean_packets: f64,
+    /// Of a part, or of a packet where that is less: how far a faster link stays behind a slower one.
+    pub(super) gap_ps: f64,
+    pub(super) unmade: u32,
+    pub(super) missing: u32,
+    pub(super) latest: u64,
+}
+
+/// A part of a message on its way.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Part {
+    pub(super) message: u32,
+    pub(super) vc: u8,
+    pub(super) way: u32,
+    /// The link that brings it.
+    pub(super) link: u32,
+    /// When its tail is there.
+    pub(super) tail: u64,
+}
+
+/// The prices of a link.
+pub(super) struct LinkPrice {
+    latency_ps: u64,
+    /// The time of a byte over that on a link of the machine's own rate.
+    weight: f64,
+}
+
+impl LinkPrice {
+    pub(super) fn new(speed: u8, speeds: &Speeds) -> Self {
+        let weight = if speeds.is_even() { 1.0 } else { speeds.weight(speed) };
+        Self { latency_ps: rounded(speeds.alpha_ns(speed) * PS_PER_NS), weight }
+    }
+}
+
+/// The send machines of an accelerator or of one of its links.
+#[derive(Default)]
+pub(super) struct Interface {
+    busy: u32,
+    waiting: VecDeque<u32>,
+}
+
+impl Run<'_> {
+    /// Whether a message goes over one link, because a switch sends or receives it.
+    fn is_direct(&self, from: u32, to: u32) -> bool {
+        from.max(to) >= self.prices.plane.accelerators()
+    }
+
+    /// The way of a message that is routed, by some random bits.
+    fn way(&self, from: u32, to: u32, random: u64) -> u32 {
+        if self.is_direct(from, to) { 0 } else { self.prices.routing.choose(from, to, mix(random)) }
+    }
+
+    /// Lists the hops of a message at a node.
+    fn list_hops(&mut self, node: u32, from: u32, header: Header) {
+        self.hops.clear();
+        if self.is_direct(from, header.to) {
+            self.hops.extend(self.prices.plane.links_between(node, header.to).map(|link| Hop { link, vc: 0 }));
+        } else {
+            self.prices.routing.hops(node, header, &mut self.hops);
+        }
+    }
+
+    /// The interface of a message: of its accelerator, or of the first link that it may take.
+    fn interface(&mut self, at: u32) -> usize {
+        let Message { from, to, .. } = self.messages[at as usize];
+        let accelerators = self.prices.plane.accelerators();
+        let by_link = self.prices.send_machines_per == MachinesPer::Link;
+        if !by_link && from < accelerators {
+            return from as usize;
+        }
+        let way = self.way(from, to, u64::from(at) << 32);
+        self.list_hops(from, from, Header { to, vc: 0, way });
+        let of_nodes = if by_link { 0 } else { accelerators as usize };
+        of_nodes + self.hops[0].link as usize
+    }
+
+    /// A message is given to its interface.
+    pub(super) fn post(&mut self, now: u64, at: u32) {
+        let Message { from, to, .. } = self.messages[at as usize];
+        if from == to {
+            self.events.add(now, Event::There(at));
+            return;
+        }
+        let interface = self.interface(at);
+        let machines = self.prices.send_machines;
+        let interface = &mut self.interfaces[interface];
+        if interface.busy < machines {
+            interface.busy += 1;
+            self.make(now, at);
+        } else {
+            interface.waiting.push_back(at);
+        }
+    }
+
+    /// Parts start until one has to wait; a machine that has made all parts of a message takes the next message.
+    pub(super) fn make(&mut self, now: u64, mut at: u32) {
+        loop {
+            let message = &mut self.messages[at as usize];
+            if message.unmade == 0 {
+                let interface = self.interface(at);
+                let interface = &mut self.interfaces[interface];
+                let Some(next) = interface.waiting.pop_front() else {
+                    interface.busy -= 1;
+                    return;
+                };
+                at = next;
+                continue;
+            }
+            message.unmade -= 1;
+            let (from, to) = (message.from, message.to);
+            let random = u64::from(at) << 32 | u64::from(message.unmade);
+            let way = self.way(from, to, random);
+            let (start, held) = self.go(now, from, Part { message: at, vc: 0, way, link: NONE, tail: now }, None);
+            // The machine is free for the next message when it has made the last packet of the last part.
+            let made = if self.messages[at as usize].unmade == 0 { start.saturating_add(held) } else { start };
+            if made > now {
+                self.events.add(made, Event::Part(at));
+                return;
+            }
+        }
+    }
+
+    /// A part at a node takes a link; returns when it starts there, and the time from then to the start of its last
+    /// packet.
+    fn go(&mut self, now: u64, node: u32, part: Part, place: Option<u32>) -> (u64, u64) {
+        let plane = self.prices.plane;
+        let Message { from, to, part_ps, gap_ps, packets, mean_packets, .. } = self.messages[part.message as usize];
+        self.list_hops(node, from, Header { to, vc: part.vc, way: part.way });
+        let weight = |link: u32| self.links[link as usize].weight;
+        let latency = |link: u32| self.links[link as usize].latency_ps;
+        let through = |hop: &&Hop| {
+            let free = self.free[hop.link as usize].max(self.windows.as_ref().map_or(0, |windows| windows.free(**hop)));
+            let known_free = if free == 0 { 0 } else { free.saturating_add(latency(hop.link).saturating_mul(2)) };
+            known_free.max(now).saturating_add(rounded(part_ps * weight(hop.link)))
+        };
+        let hop = match (&self.hops[..], &mut self.ahead) {
+            ([only], _) => Some(only),
+            (several, Some(ahead)) => {
+                ahead.settle(now);
+                let takes = |hop: &&Hop| ahead.with_next(hop.link) * weight(hop.link);
+                several.iter().min_by(|a, b| takes(a).total_cmp(&takes(b)))
+            }
+            (several, None) => several.iter().min_by_key(through),
+        };
+        let hop = *hop.expect("a routing leads to every accelerator");
+        let behind = if part.link == NONE { 0.0 } else { gap_ps * (weight(part.link) - weight(hop.link)).max(0.0) };
+        let earliest = now.saturating_add(rounded(behind));
+        let start = self.free[hop.link as usize].max(earliest);
+        let busy = rounded(part_ps * weight(hop.link));
+        let ends = start.saturating_add(busy);
+        // While a channel waits for places, other channels use the link.
+        self.free[hop.link as usize] = ends;
+        let until_last = rounded((part_ps - gap_ps) * weight(hop.link));
+        let (start, ends, held) = match &mut self.windows {
+            Some(windows) => {
+                let (start, ends) = windows.send(hop, start, busy, mean_packets);
+                if part.link != NONE {
+                    // The first packet could go on at once, and the last one when the tail was there.
+                    let waited = (start - earliest).saturating_add(ends.saturating_sub(part.tail)) / 2;
+                    windows.hold(Hop { link: part.link, vc: part.vc }, waited, mean_packets);
+                }
+                (start, ends, (ends - start).saturating_sub(busy - until_last))
+            }
+            None => (start, ends, until_last),
+        };
+        let before = if part.link == NONE { 0 } else { latency(part.link) };
+        let latency = latency(hop.link);
+        let tail = ends.max(part.tail).saturating_add(latency);
+        if let Some(ahead) = &mut self.ahead {
+            ahead.add(hop.link, packets);
+            if part.link != NONE {
+                ahead.go_on(ends.saturating_add(before), part.link, packets);
+            }
+            if plane.link(hop.link).to == to {
+                ahead.go_on(tail.saturating_add(latency), hop.link, packets);
+            }
+        }
+        if plane.link(hop.link).to == to {
+            self.unused.extend(place);
+            self.arrive(part.message, tail);
+            return (start, held);
+        }
+        let went = Part { vc: hop.vc, link: hop.link, tail, ..part };
+        let place = place.or_else(|| self.unused.pop()).unwrap_or_else(|| {
+            self.parts.push(went);
+            narrow::<u32>(self.parts.len()) - 1
+        });
+        self.parts[place as usize] = went;
+        self.events.add(start.saturating_add(latency), Event::Head(place));
+        (start, held)
+    }
+
+    /// A part reaches its end at a time that is known before.
+    fn arrive(&mut self, at: u32, tail: u64) {
+        let message = &mut self.messages[at as usize];
+        message.latest = message.latest.max(tail);
+        message.missing -= 1;
+        if message.missing == 0 {
+            let to_rank = message.to < self.prices.plane.accelerators();
+            let signal_ns = if to_rank { self.prices.signal_ns } else { 0.0 };
+            let known = message.latest.saturating_add(rounded(signal_ns * PS_PER_NS));
+            self.events.add(known, Event::There(at));
+        }
+    }
+
+    /// The head of a part is at the end of its link, which is not the end of its way.
+    pub(super) fn go_on(&mut self, now: u64, at: u32) {
+        let part = self.parts[at as usize];
+        let node = self.prices.plane.link(part.link).to;
+        self.go(now, node, part, Some(at));
+    }
+}

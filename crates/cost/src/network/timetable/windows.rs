@@ -1,0 +1,78 @@
+//! Places for packets in the buffers at the ends of links.
+//!
+//! A packet takes a place in the buffer of its channel, which is a link with a virtual channel, when it starts on the
+//! link. If it goes on at once, the node before the link knows that the place is free a round trip and the packet's own
+//! time on the link later: D = alpha + latency + s. A packet that waits behind the link for w holds its place for
+//! D + w. So of B places a packet takes (D + w) / B of the channel's time, and a channel sends no more than B packets in
+//! D, however fast the link is. A channel that was idle sends B packets at the rate of the link first.
+
+use unisono_base::rounded;
+use unisono_machine::network::Hop;
+
+use super::{PS_PER_NS, Prices};
+
+/// The places of all channels.
+pub(super) struct Windows {
+    places: f64,
+    channels_of_link: usize,
+    /// Of each link: alpha and latency.
+    round_trip_ps: Vec<f64>,
+    /// Of each channel: when all places are free, if they become free one after the other.
+    empty: Vec<f64>,
+    /// When the first place is free.
+    free: Vec<u64>,
+}
+
+impl Windows {
+    /// Returns nothing if no link waits for places. The shortest packet takes `shortest_ps` on a link of the machine's
+    /// own rate.
+    pub(super) fn new(prices: &Prices, shortest_ps: f64) -> Option<Self> {
+        let Prices { plane, speeds, .. } = *prices;
+        let places = prices.places_of_buffer as f64;
+        let round_trip_ps = |speed: u8| speeds.round_trip_ns(speed) * PS_PER_NS;
+        let waits = |speed: u8| {
+            let packet_ps = shortest_ps * if speeds.is_even() { 1.0 } else { speeds.weight(speed) };
+            round_trip_ps(speed) + packet_ps > packet_ps * places
+        };
+        let channels_of_link = usize::from(prices.routing.virtual_channels().max(1));
+        let channels = plane.links().len() * channels_of_link;
+        plane.links().iter().any(|link| waits(link.speed)).then(|| Self {
+            places,
+            channels_of_link,
+            round_trip_ps: plane.links().iter().map(|link| round_trip_ps(link.speed)).collect(),
+            empty: vec![0.0; channels],
+            free: vec![0; channels],
+        })
+    }
+
+    fn channel(&self, hop: Hop) -> usize {
+        hop.link as usize * self.channels_of_link + usize::from(hop.vc)
+    }
+
+    /// Returns when a channel has a place after all packets that were sent over it.
+    pub(super) fn free(&self, hop: Hop) -> u64 {
+        self.free[self.channel(hop)]
+    }
+
+    /// Sends packets that take a link for `busy` picoseconds together, from `start` at the earliest. Returns when the
+    /// first starts, and when the last ends.
+    pub(super) fn send(&mut self, hop: Hop, start: u64, busy: u64, packets: f64) -> (u64, u64) {
+        let channel = self.channel(hop);
+        let packet = busy as f64 / packets;
+        let delay = self.round_trip_ps[hop.link as usize] + packet;
+        let each = delay / self.places;
+        let start = start.max(rounded(self.empty[channel] + each - delay));
+        let empty = self.empty[channel].max(start as f64) + each * packets;
+        self.empty[channel] = empty;
+        self.free[channel] = rounded(empty + each - delay);
+        (start, start.saturating_add(busy).max(rounded(empty - delay + packet)))
+    }
+
+    /// Counts that packets which came over a channel waited behind it.
+    pub(super) fn hold(&mut self, hop: Hop, waited: u64, packets: f64) {
+        let channel = self.channel(hop);
+        let more = waited as f64 * packets / self.places;
+        self.empty[channel] += more;
+        self.free[channel] = self.free[channel].saturating_add(rounded(more));
+    }
+}
