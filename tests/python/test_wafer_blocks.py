@@ -47,13 +47,12 @@ def test_predictions_are_near_the_simulated_time(shape: int | tuple[int, int]) -
 
 @pytest.mark.parametrize("shape", [2, 3, 4, 8, 9, 16, 33, (4, 6), (5, 7), (8, 8)])
 def test_the_prediction_of_an_alltoall_is_near_the_simulated_time(shape: int | tuple[int, int]) -> None:
-    # Rows of a grid carry blocks in pieces, which takes up to 12 % longer.
-    share = 0.09 if isinstance(shape, int) else 0.12
+    # An odd number of PEs takes up to 11 % longer, and so do rows of a grid, which carry blocks in pieces.
     for elements in (1, 4, 16, 64) if isinstance(shape, int) else (1, 8):
         plan = un.plan("alltoall", "wse2", shape=shape, elements=elements, algorithm="two-way")
         cycles = un.simulate(plan.schedule).cycles
         assert cycles is not None
-        assert plan.predicted["cycles"] == pytest.approx(cycles, rel=share, abs=8), elements
+        assert plan.predicted["cycles"] == pytest.approx(cycles, rel=0.12, abs=8), elements
 
 
 def test_the_shorter_order_of_a_reduce_scatter_is_taken() -> None:
