@@ -45,6 +45,16 @@ def test_predictions_are_near_the_simulated_time(shape: int | tuple[int, int]) -
             assert predicted == pytest.approx(cycles, rel=share, abs=8), (kind, elements)
 
 
+@pytest.mark.parametrize("shape", [2, 3, 4, 8, 9, 16, 33, (4, 6), (5, 7), (8, 8)])
+def test_the_prediction_of_an_alltoall_is_near_the_simulated_time(shape: int | tuple[int, int]) -> None:
+    # An odd number of PEs takes up to 11 % longer, and so do rows of a grid, which carry blocks in pieces.
+    for elements in (1, 4, 16, 64) if isinstance(shape, int) else (1, 8):
+        plan = un.plan("alltoall", "wse2", shape=shape, elements=elements, algorithm="two-way")
+        cycles = un.simulate(plan.schedule).cycles
+        assert cycles is not None
+        assert plan.predicted["cycles"] == pytest.approx(cycles, rel=0.12, abs=8), elements
+
+
 def test_the_shorter_order_of_a_reduce_scatter_is_taken() -> None:
     # Sums of the farthest PE first would take 3295 cycles on 64 PEs.
     run = un.simulate(un.plan("reduce-scatter", "wse2", shape=64, elements=31).schedule)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from unisono._core import Machine, check_routing
+from unisono._core import check_routing
 from unisono.base.files import write
 from unisono.machines.descriptions import machine
 from unisono.networks import draw as draw_network
@@ -19,23 +19,7 @@ Listed = dict[str, Any]
 TOPOLOGIES = hammingmesh_training.CLUSTERS
 SIZES = ("small", "large")
 #: The 4x4 boards of 2x2 that stand for the structure in the paper's figure.
-_STRUCTURE = """
-name = "structure"
-kind = "network"
-summary = "Hx2Mesh of 4 x 4 boards"
-planes = 4
-link_gbps = 400
-link_latency_ns = 40
-input_latency_ns = 20
-output_latency_ns = 20
-packet_bytes = 8192
-buffer_bytes = 33554432
-
-[topology]
-name = "hxmesh"
-board = [2, 2]
-boards = [4, 4]
-"""
+_STRUCTURE = 'name = "hxmesh"\nboard = [2, 2]\nboards = [4, 4]'
 
 
 def check(listed: Listed) -> Finding:
@@ -55,7 +39,9 @@ def draw(folder: Path, full: bool = False) -> list[str]:
             rows.append([facts["name"], *bought, facts["cost_usd"], facts["diameter"], facts["bisection_share"]])
     files: dict[Path, str | bytes] = {
         folder / "table2.csv": csv_text(head, rows),
-        folder / "structure.png": draw_network(Machine.from_toml(_STRUCTURE, "structure")),
+        folder / "structure.png": draw_network(
+            hammingmesh_traffic.network("structure", "Hx2Mesh of 4 x 4 boards", 4, _STRUCTURE)
+        ),
     }
     for path, data in files.items():
         write(path, data)

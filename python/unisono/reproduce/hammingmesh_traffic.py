@@ -10,7 +10,7 @@ from unisono.machines.descriptions import machine
 from unisono.reproduce import Finding
 from unisono.simulation.network_traffic import traffic
 
-__all__ = ["CHECKS"]
+__all__ = ["CHECKS", "network"]
 
 Listed = dict[str, Any]
 
@@ -47,11 +47,12 @@ def _permutation(listed: Listed) -> Finding:
     return Finding(listed["reported"], shares)
 
 
-#: A torus of one plane whose messages cost their bytes, and little else.
-_TORUS = """
-name = "torus"
+#: A network of the paper's links: its facts except the planes and the topology.
+_NETWORK = """
+name = "{name}"
 kind = "network"
-planes = 1
+summary = "{summary}"
+planes = {planes}
 link_gbps = 400
 link_latency_ns = 40
 input_latency_ns = 20
@@ -60,13 +61,17 @@ packet_bytes = 8192
 buffer_bytes = 33554432
 
 [topology]
-name = "torus"
-dims = [8, 8]
+{topology}
 """
 
 
+def network(name: str, summary: str, planes: int, topology: str) -> Machine:
+    """A network of the paper's links with a topology that no preset has."""
+    return Machine.from_toml(_NETWORK.format(name=name, summary=summary, planes=planes, topology=topology), name)
+
+
 def _on_torus(algorithm: str, bytes: int) -> float:
-    on = Machine.from_toml(_TORUS, "torus")
+    on = network("torus", "one plane", 1, 'name = "torus"\ndims = [8, 8]')
     return float(un.plan("allreduce", on, bytes=bytes, algorithm=algorithm).predicted["seconds"])
 
 

@@ -1,4 +1,4 @@
-//! Slack trees: one, two or three trees over a grid, deep near the root and shallow far from it.
+//! Slack trees: one to four trees over a grid, deep near the root and shallow far from it.
 //!
 //! What counts is not the depth D beside the distance L but the slowest way, its hops plus 2 T_R + 1 cycles a message.
 //! A PE that is h hops nearer than the farthest may be h / (2 T_R + 1) messages deeper at no cost. If the i-th child
@@ -11,6 +11,12 @@
 //! A PE has at most K children in one of the T trees and works as a leaf in the others: C = (K + T - 1) B / T. Trees
 //! choose their inner PEs and ways so that no link carries more than that. T = 2 n + const + C, where k-d trees have 10
 //! log2 n.
+//!
+//! **Chains.** A leaf costs an operation that adds nothing, so a tree with the share f of leaves takes 1 + f operations
+//! a PE. A region that can be passed by one chain in time, at most `chains` cycles after the way of the farthest PE,
+//! becomes one: PEs near the root have so much slack that f falls from 1/2 to about 0.15, and most edges are one hop
+//! long, so four trees find PEs and links enough. Waiting for the lanes of other trees makes a message dearer than 2
+//! T_R + 1 there: [`WAIT`] cycles, by simulations.
 //!
 //! Source: this project; the paper leaves 2D open (section 7.5: "room for improvement").
 
@@ -26,19 +32,23 @@ use unisono_machine::Grid;
 
 use crate::{
     Algorithm, AlgorithmError, Case, Info, Param, Params, Profile, Size,
-    forest::{CHUNK, Edge, Tree, build, chunk, estimate, estimate_steps, links, supports},
+    forest::{CHUNK, Edge, Tree, build, chunk, depth_cycles, estimate, estimate_steps, links, spare_turns, supports},
 };
 
 pub struct SlackTree;
 
 const INFO: Info = Info {
     name: "slack-tree",
-    summary: "one to three trees over a grid, deep near the root and shallow far from it; best for short vectors",
+    summary: "one to four trees over a grid, deep near the root and shallow far from it; best for most vectors",
     reference: "this project; goes beyond Near-Optimal Wafer-Scale Reduce, section 7",
     collectives: &[Kind::Reduce],
     params: &[
-        Param { name: "trees", values: "1 to 3 (default: 2)" },
+        Param { name: "trees", values: "1 to 4 (default: 2)" },
         Param { name: "children", values: "the most children of a PE in a tree, 2 to 8 (default: 2)" },
+        Param {
+            name: "chains",
+            values: "cycles that chains of PEs may take beyond the way of the farthest PE, to 65535 (default: 0, no chains)",
+        },
         CHUNK,
     ],
     ..Info::ON_GRID
@@ -51,10 +61,17 @@ const PLACES: usize = 8;
 /// Cycles that count against a top of the wrong diagonal: diagonals are what keeps inner PEs of several trees apart.
 const DIAGONAL: f64 = 0.5;
 
-/// Wavelets of the longest vector that is worth a try, on any grid from 16 x 16 to 128 x 128: measured. All PEs of
-/// these trees are busy all the time, and with longer vectors the trees disturb each other more than the even ones of
-/// kd-tree do; three trees do so from a third of that on.
+/// Wavelets of the longest vector that is worth a try without chains, on any grid from 16 x 16 to 128 x 128: measured.
+/// All PEs of these trees are busy all the time, and with longer vectors the trees disturb each other more than the
+/// even ones of kd-tree do; three trees do so from a third of that on.
 const LONGEST: u64 = 96;
+/// Longer sides of grids for which four trees with chains are tried with longer vectors: measured from 48 on; planning
+/// takes too long beyond.
+const CHAINED: std::ops::RangeInclusive<u32> = 32..=256;
+/// Chains for them: 60 to 100 cycles take the same time within 1 %.
+const CHAINS: u32 = 80;
+/// Cycles of a message in which the other lanes of a PE have their turns, where there are chains.
+const WAIT: u32 = 2;
 
 /// Rows and columns, each from the first to behind the last.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -86,9 +103,11 @@ fn rate(children: u32, depth_cycles: f64) -> f64 {
 
 /// How much of r is used. Full r lets so many far regions send to few PEs near the root that links carry twice what PEs
 /// do; the more so, the longer the sides and the more children. These values are measured, on n x n for n from 16 to
-/// 256.
-fn late(grid: Grid, children: u32) -> f64 {
-    f64::min(0.5, 12.0 / (f64::from(children) * f64::from(longer(grid)).sqrt()))
+/// 256; with chains, whose short edges leave links free, on n = 48, 64 and 112.
+fn late(grid: Grid, children: u32, is_chained: bool) -> f64 {
+    let most = if is_chained { 0.65 } else { 0.5 };
+    let by_side = if is_chained { 10.6 } else { 12.0 };
+    f64::min(most, by_side / (f64::from(children) * f64::from(longer(grid)).sqrt()))
 }
 
 fn longer(grid: Grid) -> u32 {
@@ -107,14 +126,25 @@ struct Growth {
     work: Vec<u32>,
     /// Streams on each link.
     loads: Vec<u32>,
+    /// Of each tree the cycles from a PE's message to the end; only where there are chains.
+    ends: Vec<Vec<u32>>,
+    /// Cycles of a message beside its hops.
+    message: u32,
+    /// Cycles in which chains have to end; none without chains.
+    limit: Option<u32>,
 }
 
 const NONE: u32 = u32::MAX;
 
 impl Growth {
-    /// Operations of a PE, and streams of a link, at most.
+    /// Operations of a PE at most.
     fn most(&self) -> u32 {
         self.trees + self.children - 1
+    }
+
+    /// Streams of a link at most: as [`crate::forest`] leads edges around links.
+    fn most_streams(&self) -> u32 {
+        self.most() - spare_turns(self.trees)
     }
 
     /// The sum of e^(r |x - at|) over x of a span.
@@ -148,7 +178,7 @@ impl Growth {
         let cost = |columns_first: bool| {
             let mut sum = 0.0;
             links(self.grid, edge, columns_first, |l| {
-                sum += match (self.loads[l] + 1).checked_sub(self.most()) {
+                sum += match (self.loads[l] + 1).checked_sub(self.most_streams()) {
                     None => 0.05,
                     Some(0) => 1.0,
                     Some(over) => 10.0 * f64::from(over),
@@ -222,6 +252,65 @@ impl Growth {
         self.cut(b.0, top, n, into);
     }
 
+    /// Takes the free PEs of a rectangle as one chain below `parent`, if it ends in time; whether it does.
+    fn chain(&mut self, tree: u32, rect: Rect, parent: u32) -> bool {
+        let Some(limit) = self.limit else { return false };
+        let left = limit.saturating_sub(self.ends[tree as usize][parent as usize]);
+        // A PE more takes a message and a hop; some of the rectangle may be in the tree already.
+        if rect.area() > 64 && rect.area() > 2 * left / (self.message + 1) {
+            return false;
+        }
+        let ways = (0..8).map(|turn| self.snake(tree, rect, turn));
+        let Some((time, way)) = ways.map(|way| (self.time(&way, parent), way)).min_by_key(|(time, _)| *time) else {
+            return false;
+        };
+        if time > left {
+            return false;
+        }
+        let mut last = parent;
+        for pe in way {
+            poll();
+            self.join(tree, pe, last);
+            last = pe;
+        }
+        true
+    }
+
+    /// The free PEs of a rectangle row by row, or column by column, back and forth, from one of the corners.
+    fn snake(&self, tree: u32, rect: Rect, turn: u32) -> Vec<u32> {
+        let by_rows = turn & 4 == 0;
+        let (lines, places) = if by_rows { (rect.rows, rect.cols) } else { (rect.cols, rect.rows) };
+        let mut way = Vec::new();
+        for i in 0..lines.1 - lines.0 {
+            let line = if turn & 1 == 0 { lines.0 + i } else { lines.1 - 1 - i };
+            for j in 0..places.1 - places.0 {
+                poll();
+                let place = if (turn & 2 == 0) == (i % 2 == 0) { places.0 + j } else { places.1 - 1 - j };
+                let (r, c) = if by_rows { (line, place) } else { (place, line) };
+                if self.is_free(tree, r, c) {
+                    way.push(self.grid.pe(r, c));
+                }
+            }
+        }
+        way
+    }
+
+    /// Cycles of a chain below `parent`.
+    fn time(&self, way: &[u32], parent: u32) -> u32 {
+        let before = std::iter::once(&parent).chain(way);
+        way.iter().zip(before).map(|(&pe, &last)| self.grid.distance(pe, last) + self.message).sum()
+    }
+
+    /// Puts a PE into a tree below another one.
+    fn join(&mut self, tree: u32, pe: u32, parent: u32) {
+        self.parents[tree as usize][pe as usize] = parent;
+        let edge = Edge { from: pe, to: parent };
+        let columns_first = self.way(edge).1;
+        links(self.grid, edge, columns_first, |l| self.loads[l] += 1);
+        let end = self.ends[tree as usize][parent as usize] + self.grid.distance(pe, parent) + self.message;
+        self.ends[tree as usize][pe as usize] = end;
+    }
+
     /// Grows all trees at once, large regions first, so that each sees where the others' long edges are.
     fn grow(mut self, root: u32) -> Vec<Tree> {
         let all = Rect { rows: (0, self.grid.rows), cols: (0, self.grid.cols) };
@@ -236,14 +325,11 @@ impl Growth {
         while let Some((_, Reverse((tree, rect, parent)))) = todo.pop() {
             check();
             let free = self.free(tree, rect, self.children + 1);
-            if free == 0 {
+            if free == 0 || self.chain(tree, rect, parent) {
                 continue;
             }
             let top = self.top(tree, rect, parent, free > 2);
-            self.parents[tree as usize][top as usize] = parent;
-            let edge = Edge { from: top, to: parent };
-            let columns_first = self.way(edge).1;
-            links(self.grid, edge, columns_first, |l| self.loads[l] += 1);
+            self.join(tree, top, parent);
             if free > 1 {
                 let children = self.children.min(free - 1).min(self.most() + 1 - self.work[top as usize]);
                 self.work[top as usize] += children - 1;
@@ -255,20 +341,34 @@ impl Growth {
     }
 }
 
-fn trees(case: &Case, params: &Params) -> Result<Vec<Tree>, AlgorithmError> {
-    let trees = params.number(INFO.name, "trees", 1..=3)?.unwrap_or(2);
+/// Trees, children and chains.
+fn shape(params: &Params) -> Result<(u32, u32, u32), AlgorithmError> {
+    let trees = params.number(INFO.name, "trees", 1..=4)?.unwrap_or(2);
     let children = params.number(INFO.name, "children", 2..=8)?.unwrap_or(2);
-    let pes = narrow(case.grid().count());
+    Ok((trees, children, params.number(INFO.name, "chains", 0..=65_535)?.unwrap_or(0)))
+}
+
+fn trees(case: &Case, params: &Params) -> Result<Vec<Tree>, AlgorithmError> {
+    let (trees, children, chains) = shape(params)?;
+    let (grid, root) = (case.grid(), case.collective.root);
+    let pes = narrow(grid.count());
+    let (row, col) = grid.row_col(root);
+    let farthest = row.max(grid.rows - 1 - row) + col.max(grid.cols - 1 - col);
+    let wait = if chains == 0 { 0 } else { WAIT };
+    let message = depth_cycles(case) + wait;
     let growth = Growth {
-        grid: case.grid(),
+        grid,
         trees,
         children,
-        rate: late(case.grid(), children) * rate(children, case.depth_cycles().max(1.0)),
+        rate: late(grid, children, chains > 0) * rate(children, case.depth_cycles().max(1.0) + f64::from(wait)),
         parents: vec![vec![NONE; pes]; trees as usize],
         work: vec![trees; pes],
         loads: vec![0; pes * 4],
+        ends: vec![vec![0; pes]; trees as usize],
+        message,
+        limit: (chains > 0).then_some(farthest + chains),
     };
-    Ok(growth.grow(case.collective.root))
+    Ok(growth.grow(root))
 }
 
 impl Algorithm for SlackTree {
@@ -277,8 +377,7 @@ impl Algorithm for SlackTree {
     }
 
     fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
-        params.number(INFO.name, "trees", 1..=3)?;
-        params.number(INFO.name, "children", 2..=8)?;
+        shape(params)?;
         chunk(INFO.name, params)?;
         supports(INFO.name, case, false)
     }
@@ -296,16 +395,19 @@ impl Algorithm for SlackTree {
         // up to 757 x 996 PEs.
         const A_PE: u128 = 20_000;
         const A_PE_BY_SIDE: u128 = 40;
-        let number = |name, default| params.number(INFO.name, name, 1..=8).ok().flatten().unwrap_or(default);
-        let (trees, children) = (number("trees", 2), number("children", 2));
+        let (trees, children, _) = shape(params).unwrap_or((2, 2, 0));
         let a_pe = (A_PE + A_PE_BY_SIDE * u128::from(longer(case.grid()))) / u128::from(children);
         let profile_steps = estimate_steps(case, trees) + u128::from(trees) * u128::from(case.grid().count()) * a_pe;
         Size { profile_steps, ..Size::default() }
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {
-        if case.grid().is_line() || case.wavelets() > LONGEST {
+        if case.grid().is_line() {
             return Vec::new();
+        }
+        if case.wavelets() > LONGEST {
+            let params = Params::new().with("trees", 4).with("children", 2).with("chains", CHAINS);
+            return CHAINED.contains(&longer(case.grid())).then_some(params).into_iter().collect();
         }
         let mut shapes = vec![(1, 2), (1, 3), (1, 4), (2, 2)];
         // On longer grids three trees need more colors than there are.
@@ -323,10 +425,10 @@ mod tests {
 
     use super::*;
 
-    fn grown(grid: Grid, root: u32, number: u32, children: u32) -> Vec<Tree> {
+    fn grown(grid: Grid, root: u32, number: u32, children: u32, chains: u32) -> Vec<Tree> {
         let c =
             Collective::new(Kind::Reduce, grid.count() as u32, 9, u64::from(root), Operator::Sum, Dtype::F32).unwrap();
-        let params = Params::new().with("trees", number).with("children", children);
+        let params = Params::new().with("trees", number).with("children", children).with("chains", chains);
         trees(&Case::on_grid(c, grid, 5.0), &params).unwrap()
     }
 
@@ -340,7 +442,9 @@ mod tests {
     fn weights_are_sums() {
         let pes = 9 * 9;
         let (parents, work, loads) = (vec![vec![NONE; pes]], vec![1; pes], vec![0; 4 * pes]);
-        let g = Growth { grid: Grid::new(9, 9), trees: 1, children: 2, rate: 0.3, parents, work, loads };
+        let grid = Grid::new(9, 9);
+        let (ends, message, limit) = (vec![vec![0; pes]], 5, None);
+        let g = Growth { grid, trees: 1, children: 2, rate: 0.3, parents, work, loads, ends, message, limit };
         for (start, end) in [(0, 9), (2, 3), (4, 9)] {
             for at in 0..9u32 {
                 let sum: f64 = (start..end).map(|x: u32| (0.3 * f64::from(x.abs_diff(at))).exp()).sum();
@@ -354,9 +458,11 @@ mod tests {
     fn no_pe_does_more_than_it_should() {
         for grid in [Grid::new(2, 2), Grid::new(7, 5), Grid::new(3, 40), Grid::new(24, 24)] {
             for root in [0, grid.count() as u32 / 2, grid.count() as u32 - 1] {
-                for (number, children) in [(1, 2), (1, 4), (2, 2), (2, 5), (3, 3)] {
+                for (number, children, chains) in
+                    [(1, 2, 0), (1, 4, 0), (2, 2, 0), (2, 5, 0), (3, 3, 0), (4, 2, 0), (4, 2, 80), (2, 2, 9)]
+                {
                     let mut work = vec![0; grid.count() as usize];
-                    for tree in grown(grid, root, number, children) {
+                    for tree in grown(grid, root, number, children, chains) {
                         let own = tree.children();
                         work.iter_mut().zip(&own).for_each(|(w, c)| *w += c.len().max(1));
                         assert!(own.iter().all(|c| c.len() <= children as usize));
@@ -373,11 +479,31 @@ mod tests {
     fn depth_costs_a_constant() {
         for side in [32, 64, 128, 256] {
             let grid = Grid::new(side, side);
-            for tree in grown(grid, 0, 2, 2) {
+            for tree in grown(grid, 0, 2, 2, 0) {
                 let children = tree.children_by_arrival(grid, 5);
                 let parent = |pe: u32| tree.0[pe as usize];
                 let (ready, ..) = tree.latency(&children, 5, |pe| grid.distance(pe, parent(pe)), 1);
                 assert!(ready < 2 * side + 70, "{ready} cycles on {grid}");
+            }
+        }
+    }
+
+    /// Chains make most PEs pass on one stream, and still end in time.
+    #[test]
+    fn chains_leave_few_leaves() {
+        for side in [48, 96] {
+            let grid = Grid::new(side, side);
+            let leaves = |chains: u32| -> f64 {
+                let all = grown(grid, 0, 4, 2, chains);
+                let count: usize = all.iter().flat_map(Tree::children).filter(Vec::is_empty).count();
+                count as f64 / f64::from(4 * side * side)
+            };
+            assert!(leaves(80) < 0.8 * leaves(0), "{} and {} on {grid}", leaves(80), leaves(0));
+            for tree in grown(grid, 0, 4, 2, 80) {
+                let children = tree.children_by_arrival(grid, 5);
+                let parent = |pe: u32| tree.0[pe as usize];
+                let (ready, ..) = tree.latency(&children, 5, |pe| grid.distance(pe, parent(pe)), 1);
+                assert!(ready < 2 * side + 90, "{ready} cycles on {grid}");
             }
         }
     }

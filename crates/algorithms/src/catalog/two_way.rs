@@ -9,9 +9,10 @@
 //! * **reduce-scatter**: the sum of the farthest PE's block starts first; of long blocks only upward, and downward that
 //!   of the nearest PE, so that no PE works for both directions at a time.
 //! * **alltoall**: a PE sends its blocks, nearest PE first, and then relays those of the PEs behind it. The link in the
-//!   middle carries P^2/4 B each way, and its PEs take P^2/2 B operations.
+//!   middle carries P^2/4 B each way, and its PEs take P^2/2 B operations. With long blocks the PEs of a lane send one
+//!   after the other, which takes 3/4 P^2 B.
 //!
-//! The times of both are derived in `two_way/model.rs`.
+//! The times are derived in `two_way/model.rs`.
 //!
 //! On a grid the lines are rows and columns one after the other: rows first for allgather and alltoall, columns first
 //! for reduce-scatter.

@@ -90,7 +90,7 @@ pub fn build(case: &Case, trees: &[Tree], chunk: u32) -> Result<Placed, Algorith
 }
 
 /// 2 T_R + 1 as the whole number that it is.
-pub(super) fn depth_cycles(case: &Case) -> u32 {
+pub(crate) fn depth_cycles(case: &Case) -> u32 {
     u32::try_from(rounded(case.depth_cycles().floor())).unwrap_or(u32::MAX).max(1)
 }
 

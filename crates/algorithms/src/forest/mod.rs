@@ -10,10 +10,11 @@ mod quad;
 mod routes;
 mod tree;
 
+pub(crate) use emit::depth_cycles;
 pub use emit::{CHUNK, build, chunk, most_children, shares, supports};
 pub use estimate::{estimate, estimate_steps};
 pub use quad::{Lines, MERGE, View, quad};
 pub use tree::{Edge, Tree};
 
 use routes::Ways;
-pub use routes::links;
+pub use routes::{links, spare_turns};

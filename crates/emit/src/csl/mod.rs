@@ -25,4 +25,5 @@ pub use normal::normalised;
 pub use read::{Project, ReadError, read};
 pub use target::SdkTarget;
 pub use unit::{Csl, CslMeasured, CslModule};
+use write::there_and_back;
 pub use write::{Files, emit, emit_measured, emit_module};

@@ -27,6 +27,7 @@ pub use limits::vectors;
 pub use operator::{
     FILE as OPERATOR_FILE, FUNCTION as OPERATOR_FUNCTION, MAP, module as operator_module, vector_operation,
 };
+pub use ping_pong::there_and_back;
 pub use steps::move_builtin;
 
 /// Texts by relative path.

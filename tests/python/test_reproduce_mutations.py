@@ -1,0 +1,41 @@
+"""Rows of a paper that hold must be able to fail: each is computed again with another value reported."""
+
+from typing import Any
+
+import pytest
+import unisono.reproduce.wafer as paper
+from unisono.reproduce import judge, listed_claims
+from unisono.reproduce.wafer_formulas import FORMULAS
+
+#: Rows that take at most seconds and have no derivation against them.
+ROWS = [
+    row for row in listed_claims("wafer") if row.get("quick", True) and not row.get("full") and "refuted" not in row
+]
+
+
+def _other(reported: Any, compare: str, tolerance: float, ours: Any) -> Any:
+    """A value that `ours` does not agree with."""
+    if isinstance(reported, list):
+        return [_other(one, compare, tolerance, mine) for one, mine in zip(reported, ours, strict=True)]
+    if isinstance(reported, str):
+        # Another letter of the same alphabet, so that every row can still be computed.
+        return {"S": "C", "C": "S"}.get(reported[-1], "S").join([reported[:-1], ""])
+    step = 2 * tolerance + 0.01 * abs(ours) + 0.01
+    return ours + (step if compare == "at-least" else -step)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
+def test_a_row_fails_with_another_value(row: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    found = paper.check(row)
+    assert judge("wafer", row, found).verdict == "holds"
+    if "reported" in row:
+        changed = row | {"reported": _other(found.reported, row["compare"], row["tolerance"], found.ours)}
+        if not isinstance(row["reported"], list) and isinstance(changed["reported"], list):
+            # One number is reported for several points.
+            changed["reported"] = changed["reported"][0]
+    else:
+        changed = row
+        for name in {row.get("formula"), row.get("form")} & FORMULAS.keys():
+            formula = FORMULAS[str(name)]
+            monkeypatch.setitem(FORMULAS, str(name), lambda *point, of=formula: 0.5 * of(*point) - 30)
+    assert judge("wafer", row, paper.check(changed)).verdict == "missed"
