@@ -84,8 +84,18 @@ pub(crate) fn build(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> 
 /// Lists algorithms with parameters that are worth ranking for a case. Parameters without an algorithm restrict the
 /// candidates: those that contradict them are left out.
 pub(crate) fn candidates(case: &Case, wanted: &Params) -> Vec<(&'static dyn Algorithm, Params)> {
+    candidates_among(case, wanted, |_| true)
+}
+
+/// As [`candidates`], of the algorithms that a predicate accepts.
+pub(crate) fn candidates_among(
+    case: &Case,
+    wanted: &Params,
+    is_among: impl Fn(&dyn Algorithm) -> bool,
+) -> Vec<(&'static dyn Algorithm, Params)> {
     let mut candidates = Vec::new();
-    for algorithm in algorithms().into_iter().filter(|a| a.info().collectives.contains(&case.collective.kind)) {
+    let makes = |a: &&'static dyn Algorithm| a.info().collectives.contains(&case.collective.kind) && is_among(*a);
+    for algorithm in algorithms().into_iter().filter(makes) {
         for params in algorithm.candidates(case) {
             interrupt::check();
             let mut merged = params.clone();

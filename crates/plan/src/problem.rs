@@ -67,6 +67,7 @@ impl<'a> Asked<'a> {
 }
 
 /// One collective on one part of a machine: the only request of the planner.
+#[derive(Clone)]
 pub struct Problem {
     pub collective: Collective,
     pub target: Arc<dyn Target>,

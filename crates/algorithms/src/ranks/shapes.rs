@@ -107,6 +107,13 @@ fn runs(kind: Kind) -> &'static [Runs] {
     }
 }
 
+/// Returns the numbers of chunks that a plan considers, in ascending order; none where a forest takes long to find.
+pub fn chunk_counts(case: &Case) -> Vec<u32> {
+    let Some(fabric) = case.fabric() else { return Vec::new() };
+    let roots = roots(case);
+    if fabric.is_cheap(roots) || fabric.is_affordable(roots) { counts(case, fabric) } else { Vec::new() }
+}
+
 /// Numbers of chunks that are worth a try.
 fn counts(case: &Case, fabric: &Fabric) -> Vec<u32> {
     if !case.collective.kind.has_root() && !fabric.is_cheap(roots(case)) {

@@ -1,35 +1,80 @@
 //! The links over which the messages of a schedule may travel.
 
-use rustc_hash::FxHashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use rustc_hash::{FxHashMap, FxHashSet};
 use unisono_base::interrupt::poll;
 use unisono_machine::network::Header;
 use unisono_schedule::Schedule;
 
 use super::NetworkModel;
 
+/// The links of all ways that the routing allows messages.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UsedLinks {
+    pub links: FxHashSet<u32>,
+    /// A hash of the ways: the speeds of their links, and which of them share links and nodes. The same messages take
+    /// equally long on places of one shape.
+    pub shape: u64,
+}
+
+/// Returns the nodes between which a schedule sends messages, as sorted pairs.
+pub fn message_pairs(schedule: &Schedule) -> Vec<(u32, u32)> {
+    let mut pairs = FxHashSet::default();
+    for id in (0..schedule.stream_count()).map(unisono_base::StreamId::new) {
+        let from = schedule.stream(id).source.0;
+        pairs.extend(schedule.stream_sinks(id).iter().map(|sink| (from, sink.0)));
+    }
+    let mut pairs = Vec::from_iter(pairs);
+    pairs.sort_unstable();
+    pairs
+}
+
+/// Links by the order in which they are first used.
+#[derive(Default)]
+struct Numbered {
+    links: FxHashMap<u32, usize>,
+    nodes: FxHashMap<u32, usize>,
+    shape: DefaultHasher,
+}
+
+impl Numbered {
+    fn link(&mut self, link: u32, speed: u8) {
+        let next = self.links.len();
+        (self.links.entry(link).or_insert(next), speed).hash(&mut self.shape);
+    }
+
+    fn node(&mut self, node: u32) {
+        let next = self.nodes.len();
+        self.nodes.entry(node).or_insert(next).hash(&mut self.shape);
+    }
+}
+
 impl NetworkModel {
-    /// The links of all ways that the routing allows the messages of a schedule. `places` are those of its ranks and of
-    /// the switches after them.
-    pub fn used_links(&self, schedule: &Schedule, places: &[u32]) -> FxHashSet<u32> {
-        let mut pairs = FxHashSet::default();
-        for id in (0..schedule.stream_count()).map(unisono_base::StreamId::new) {
-            let from = places[schedule.stream(id).source.index()];
-            pairs.extend(schedule.stream_sinks(id).iter().map(|sink| (from, places[sink.index()])));
-        }
-        let mut links = FxHashSet::default();
-        for (from, to) in pairs.into_iter().filter(|(from, to)| from != to) {
+    /// The links of messages between [`message_pairs`]. `places` are those of the ranks of the schedule and of the
+    /// switches after them.
+    pub fn used_links(&self, pairs: &[(u32, u32)], places: &[u32]) -> UsedLinks {
+        let mut used = Numbered::default();
+        for (from, to) in pairs.iter().map(|&(from, to)| (places[from as usize], places[to as usize])) {
+            used.node(from);
+            used.node(to);
+            if from == to {
+                continue;
+            }
             if from.max(to) >= self.plane().accelerators() {
                 // A switch sends and receives over the links to its neighbors.
-                links.extend(self.plane().links_between(from, to));
+                for link in self.plane().links_between(from, to) {
+                    used.link(link, self.plane().link(link).speed);
+                }
             } else {
-                self.add_ways(from, to, &mut links);
+                self.add_ways(from, to, &mut used);
             }
         }
-        links
+        UsedLinks { links: used.links.into_keys().collect(), shape: used.shape.finish() }
     }
 
     /// Adds the links of all ways between two accelerators.
-    fn add_ways(&self, from: u32, to: u32, links: &mut FxHashSet<u32>) {
+    fn add_ways(&self, from: u32, to: u32, used: &mut Numbered) {
         let mut hops = Vec::new();
         for way in self.routing().choices(from, to) {
             let (mut open, mut seen) = (vec![(from, 0)], FxHashSet::default());
@@ -40,9 +85,12 @@ impl NetworkModel {
                 }
                 hops.clear();
                 self.routing().hops(at, Header { to, vc, way }, &mut hops);
+                hops.len().hash(&mut used.shape);
                 for hop in &hops {
-                    links.insert(hop.link);
-                    open.push((self.plane().link(hop.link).to, hop.vc));
+                    let link = self.plane().link(hop.link);
+                    used.link(hop.link, link.speed);
+                    used.node(link.to);
+                    open.push((link.to, hop.vc));
                 }
             }
         }

@@ -6,11 +6,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use rustc_hash::FxHashSet;
 use unisono_algorithms::{Algorithm, AlgorithmError, Case, Params, Profile, ranks::Extents, resolve};
 use unisono_base::interrupt::check;
 use unisono_collective::{Collective, Dtype, Kind, Operator};
-use unisono_cost::network::{GroupLoad, MessageRound, NetworkPart, message_rounds};
+use unisono_cost::network::{GroupLoad, MessageRound, NetworkPart, UsedLinks, message_rounds};
 use unisono_lower::{Exchange, Flow, tasks::Charges};
 use unisono_machine::network::{MachinesPer, Network};
 use unisono_schedule::Schedule;
@@ -89,9 +88,9 @@ impl SharedNetwork {
         }
     }
 
-    /// The links of all ways of the messages of a schedule whose nodes are on `places`.
-    pub fn used_links(&self, schedule: &Schedule, places: &[u32]) -> FxHashSet<u32> {
-        self.part.model.used_links(schedule, places)
+    /// The links of all ways of messages between pairs of nodes on `places`.
+    pub fn used_links(&self, pairs: &[(u32, u32)], places: &[u32]) -> UsedLinks {
+        self.part.model.used_links(pairs, places)
     }
 
     /// Seconds of the messages of a schedule whose nodes are on `places`; `None` if it does not run.
@@ -203,7 +202,7 @@ impl SharedNetwork {
 const MOST_ROUTED: u64 = 1 << 17;
 
 /// A schedule of one group is built for its time if it has at most this many instructions.
-const MOST_BUILT: u64 = 1 << 18;
+pub const MOST_BUILT: u64 = 1 << 18;
 
 /// The messages of a schedule as exchanges: each round is one, with a flow for the n-th message of each rank of equal
 /// length.

@@ -2,28 +2,37 @@
 //! compute.
 //!
 //! The candidates of the first group are timed alone. All groups together take at least as long, so there is nothing to
-//! gain where none is faster than the best algorithm in closed form of all groups.
+//! gain where none is faster than the best algorithm in closed form of all groups, or where that is near the bound.
 //!
 //! * A schedule of ranks alone is that of the first group for every group: its messages go between the ranks of the
 //!   same places. If messages of two groups may meet on a link, the time of one group grows by the time for which the
-//!   busiest link is busy with all groups and not with one. If not, each group takes the time of its own messages.
+//!   busiest link is busy with all groups and not with one. If not, each group takes the time of its own messages, which
+//!   is that of the first group where its ways have the same shape.
 //! * A schedule in switches is planned for each group, because a rank has other switches. No switch may reduce for two
 //!   groups, and no link may carry messages of two.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use unisono_algorithms::{Params, Profile};
 use unisono_base::interrupt::check;
-use unisono_cost::{Time, network::GroupLoad};
+use unisono_cost::{
+    Time,
+    network::{GroupLoad, message_pairs},
+};
 use unisono_lower::Placement;
 use unisono_workload::Groups;
 
-use super::{super::shared::SharedNetwork, Chosen, Prices, prices::MOST_PLANNED};
-use crate::{Plan, PlanError, Problem, Timed, plan_best};
+use super::{
+    super::shared::SharedNetwork,
+    Chosen, Prices,
+    groves::{FOREST, Groves},
+    prices::MOST_PLANNED,
+};
+use crate::{Plan, PlanError, Problem, Timed, candidates::candidates_among, plan_best};
 
 /// A candidate that is found needs a plan of its own, so it is taken only where it gains 5 %.
-const WORTH: f64 = 1.05;
+pub(super) const WORTH: f64 = 1.05;
 
 /// Groups whose times differ by no more than this share lie alike.
 const ALIKE: f64 = 0.01;
@@ -36,38 +45,44 @@ pub(super) struct Apart {
 }
 
 impl Prices<'_> {
-    /// The groups by schedules without a closed form; `None` if these gain nothing over `most_seconds`, groups that
-    /// reduce in switches meet, or there are too many ranks. `problem` is the collective of a group.
+    /// The groups by schedules without a closed form; `None` if these gain nothing over `seconds`, groups that
+    /// reduce in switches meet, or there are too many ranks. No group is faster than `bound_seconds`. `problem` is the
+    /// collective of a group.
     pub(super) fn apart(
         &self,
         groups: &Arc<Groups>,
-        most_seconds: f64,
+        [seconds, bound_seconds]: [f64; 2],
         problem: impl Fn(&[u32]) -> Result<Problem, PlanError>,
     ) -> Option<Apart> {
+        let most_seconds = seconds / WORTH;
         let ranks: usize = groups.iter().map(<[u32]>::len).sum();
-        let shared = self.shared().filter(|_| ranks <= MOST_PLANNED as usize)?;
+        let shared = self.shared().filter(|_| ranks <= MOST_PLANNED as usize && bound_seconds < most_seconds)?;
         let first = problem(groups.group(0)).ok()?;
-        let best = best_of_one(&first, most_seconds / WORTH)?;
-        let planned = plan_best(first, Some(best.algorithm.name()), &best.params).ok()?;
-        let is_of_ranks = planned.schedule().ok()?.check_ranks_only().is_ok();
-        if is_of_ranks {
-            alike(shared, planned, groups, most_seconds / WORTH)
-        } else {
-            in_switches(shared, planned, groups, most_seconds / WORTH, problem)
-        }
+        let forest = Groves { shared, groups, problem: &first, bound_seconds }.best(most_seconds);
+        let least = forest.as_ref().map_or(most_seconds, |forest| forest.time.seconds);
+        let other = best_of_others(&first, least);
+        // The faster one first.
+        [other, forest].into_iter().flatten().find_map(|best| {
+            let planned = plan_best(first.clone(), Some(best.algorithm.name()), &best.params).ok()?;
+            if planned.schedule().ok()?.check_ranks_only().is_ok() {
+                alike(shared, planned, groups, most_seconds)
+            } else {
+                in_switches(shared, planned, groups, most_seconds, &problem)
+            }
+        })
     }
 }
 
-/// The fastest candidate of a group alone without exchanges in closed form that takes at most so many seconds.
-fn best_of_one(problem: &Problem, most_seconds: f64) -> Option<Timed> {
+/// The fastest candidate of a group alone that is no forest, without exchanges in closed form, and takes at most so many
+/// seconds.
+fn best_of_others(problem: &Problem, most_seconds: f64) -> Option<Timed> {
     let (target, collective) = (&problem.target, problem.collective);
+    let case = target.case(collective);
     let mut best: Option<Timed> = None;
-    for (algorithm, params) in target.candidates(collective, &Params::new()) {
+    for (algorithm, params) in candidates_among(&case, &Params::new(), |algorithm| algorithm.name() != FOREST) {
         check();
-        let is_closed = matches!(
-            algorithm.profile(&target.case(collective), &params),
-            Some(Profile::Exchanges(_) | Profile::Rounds(_))
-        );
+        let is_closed =
+            matches!(algorithm.profile(&case, &params), Some(Profile::Exchanges(_) | Profile::Rounds(_)));
         if is_closed || !target.simulates(algorithm) || target.is_slow(collective, algorithm, &params) {
             continue;
         }
@@ -86,34 +101,45 @@ fn best_of_one(problem: &Problem, most_seconds: f64) -> Option<Timed> {
 fn alike(shared: &SharedNetwork, planned: Plan, groups: &Arc<Groups>, most_seconds: f64) -> Option<Apart> {
     let mut slowest = planned.best().clone();
     let schedule = planned.schedule().ok()?;
+    let pairs = message_pairs(schedule);
     let places = |group: &[u32]| -> Vec<u32> { group.iter().map(|&rank| shared.places()[rank as usize]).collect() };
     let (mut links, mut meet) = (FxHashSet::default(), false);
-    for group in groups.iter() {
+    // The first group of each shape.
+    let mut shapes = BTreeMap::new();
+    for (n, group) in groups.iter().enumerate() {
         check();
-        let used = shared.used_links(schedule, &places(group));
-        meet |= !links.is_disjoint(&used);
-        links.extend(used);
+        let used = shared.used_links(&pairs, &places(group));
+        meet = !links.is_disjoint(&used.links);
+        if meet {
+            break;
+        }
+        links.extend(used.links);
+        shapes.entry(used.shape).or_insert(n);
     }
     if meet {
         let case = planned.problem.target.case(planned.problem.collective);
         let exchanges = SharedNetwork::exchanges(slowest.algorithm, &case, &slowest.params).ok()?;
         slowest.time.seconds += shared_seconds(&shared.group_loads(&exchanges, groups));
-    } else {
-        let alone = slowest.time.seconds;
-        for group in groups.iter().skip(1) {
-            let seconds = shared.schedule_seconds(schedule, &places(group))?;
-            if (seconds / alone - 1.0).abs() > ALIKE {
+    } else if shapes.len() > 1 {
+        let seconds = |n: usize| shared.schedule_seconds(schedule, &places(groups.group(n)));
+        let alone = seconds(0)?;
+        let mut most: f64 = 1.0;
+        for &n in shapes.values().filter(|&&n| n > 0) {
+            check();
+            let ratio = seconds(n)? / alone;
+            if (ratio - 1.0).abs() > ALIKE {
                 return None;
             }
-            slowest.time.seconds = slowest.time.seconds.max(seconds);
+            most = most.max(ratio);
         }
+        slowest.time.seconds *= most;
     }
     let is_worth = slowest.time.seconds <= most_seconds;
     is_worth.then(|| Apart { chosen: vec![Chosen::planned(planned, Arc::clone(groups))], slowest })
 }
 
 /// The seconds by which the busiest link of all groups together is busy for longer than that of one group.
-fn shared_seconds(loads: &[GroupLoad]) -> f64 {
+pub(super) fn shared_seconds(loads: &[GroupLoad]) -> f64 {
     let mut all = FxHashMap::<u32, f64>::default();
     let mut own: f64 = 0.0;
     for &(link, ns) in loads.iter().flat_map(|load| &load.links) {
@@ -148,7 +174,7 @@ fn in_switches(
         let places = planned.built().ok()?.placement.as_ref().and_then(Placement::nodes)?;
         // A switch may be several nodes of a schedule.
         let reducing: FxHashSet<u32> = places.get(group.len()..).unwrap_or_default().iter().copied().collect();
-        let used = shared.used_links(planned.schedule().ok()?, places);
+        let used = shared.used_links(&message_pairs(planned.schedule().ok()?), places).links;
         if !links.is_disjoint(&used) || !switches.is_disjoint(&reducing) {
             return None;
         }

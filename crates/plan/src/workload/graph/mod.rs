@@ -7,6 +7,7 @@ mod class;
 mod clock;
 mod events;
 mod flows;
+mod groves;
 mod level;
 mod occurrences;
 mod opinion;

@@ -384,7 +384,8 @@ impl<'a> Prices<'a> {
                 let taken = shared.collective(&asked)?;
                 // Workloads of files have groups that lie as they state, and algorithms in closed form.
                 let is_free = named.is_none() && choice.is_none();
-                let apart = if is_free { self.apart(groups, taken.seconds, problem) } else { None };
+                let bound_seconds = common.bound.as_ref().map_or(0.0, |bound| bound.seconds);
+                let apart = if is_free { self.apart(groups, [taken.seconds, bound_seconds], problem) } else { None };
                 if let Some(Apart { chosen, slowest }) = apart {
                     return Ok((common.by(&slowest), chosen));
                 }

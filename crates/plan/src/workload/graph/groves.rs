@@ -1,0 +1,85 @@
+//! The forest of the first of several groups, for all of them.
+//!
+//! Forests of more chunks are tried while each gains 5 %. None is searched for where the links would be busy for too
+//! long with one of few chunks in all groups: chunks change little of what all groups together put on a link.
+
+use std::sync::Arc;
+
+use unisono_algorithms::{Case, Params, ranks::shapes::chunk_counts, resolve};
+use unisono_base::interrupt::check;
+use unisono_cost::Time;
+use unisono_workload::Groups;
+
+use super::{
+    super::shared::{MOST_BUILT, SharedNetwork},
+    apart::{WORTH, shared_seconds},
+};
+use crate::{Problem, Timed};
+
+pub(super) const FOREST: &str = "forest";
+
+/// Instructions of the forests of all groups, which a simulation holds at once.
+const MOST_OF_ALL: u64 = 1 << 21;
+
+/// Trees of a forest whose links tell what those of others carry.
+const TELLING: u32 = 16;
+
+/// Links of forests of more chunks are busy for at least this share of the time of one of few chunks; 0.96 was measured.
+const OF_MORE: f64 = 0.9;
+
+/// Forests of groups of equal size.
+pub(super) struct Groves<'a> {
+    pub shared: &'a SharedNetwork,
+    pub groups: &'a Arc<Groups>,
+    /// The collective of the first group.
+    pub problem: &'a Problem,
+    /// No group is faster.
+    pub bound_seconds: f64,
+}
+
+impl Groves<'_> {
+    /// The fastest forest of the first group alone, of those that may take at most so many seconds.
+    pub fn best(&self, most_seconds: f64) -> Option<Timed> {
+        let (target, collective) = (&self.problem.target, self.problem.collective);
+        let case = target.case(collective);
+        let counts = chunk_counts(&case);
+        if !counts.is_empty() && self.least_seconds(&case) > most_seconds {
+            return None;
+        }
+        let mut best: Option<Timed> = None;
+        for chunks in counts {
+            check();
+            let Ok((algorithm, params)) = resolve(FOREST, &case, &with_chunks(chunks)) else { continue };
+            let instructions = algorithm.size(&case, &params).instructions;
+            let is_large = |n: u64| n > MOST_BUILT || n.saturating_mul(self.groups.len() as u64) > MOST_OF_ALL;
+            if instructions.is_none_or(is_large) {
+                break;
+            }
+            let most = best.as_ref().map_or(most_seconds, |best| best.time.seconds);
+            let timed = target.time_within(collective, algorithm, params, Time::from_ns(most * 1e9));
+            let found = timed.ok().flatten().filter(|found| found.time.seconds <= most);
+            let is_last = best.as_ref().is_some_and(|best| {
+                found.as_ref().is_none_or(|found| found.time.seconds * WORTH > best.time.seconds)
+            });
+            best = found.or(best);
+            if is_last {
+                break;
+            }
+        }
+        best
+    }
+
+    /// The seconds that no forest of all groups is expected to beat.
+    fn least_seconds(&self, case: &Case) -> f64 {
+        let c = &case.collective;
+        let trees = if c.kind.has_root() { 1 } else { c.ranks };
+        let found = resolve(FOREST, case, &with_chunks(TELLING.div_ceil(trees)));
+        let exchanges = found.map(|(algorithm, params)| SharedNetwork::exchanges(algorithm, case, &params));
+        let Ok(Ok(exchanges)) = exchanges else { return self.bound_seconds };
+        self.bound_seconds + OF_MORE * shared_seconds(&self.shared.group_loads(&exchanges, self.groups))
+    }
+}
+
+fn with_chunks(chunks: u32) -> Params {
+    Params::new().with("chunks", chunks)
+}
