@@ -71,7 +71,7 @@ pub fn traffic_packets(
     let network = whole_network(machine, &format!("{pattern} runs"))?;
     let interconnect = detached(py, || Interconnect::new(network))?.map_err(input)?;
     let accelerators = interconnect.plane.accelerators();
-    admit(pattern, accelerators, bytes, messages, &interconnect)?;
+    admit(pattern, accelerators, bytes, messages, jobs, &interconnect)?;
     let graph: Result<TaskGraph, TaskError> = detached(py, || match pattern {
         "alltoall" => Ok(pattern::linear_alltoall(accelerators, bytes)),
         "permutation" => Ok(pattern::permutation(accelerators, bytes, messages, seed)),
@@ -83,7 +83,14 @@ pub fn traffic_packets(
 }
 
 /// Refuses traffic that is over a limit, with its size: before its task graph is made, which is most of its memory.
-fn admit(pattern: &str, accelerators: u32, bytes: u64, messages: u32, interconnect: &Interconnect) -> PyResult<()> {
+fn admit(
+    pattern: &str,
+    accelerators: u32,
+    bytes: u64,
+    messages: u32,
+    jobs: u32,
+    interconnect: &Interconnect,
+) -> PyResult<()> {
     let of_message = bytes.div_ceil(u64::from(interconnect.planes.max(1)));
     if of_message.div_ceil(u64::from(interconnect.timing.packet_bytes)) > u64::from(u32::MAX) {
         // The simulator cannot number the packets of such a message, and says so.
@@ -91,7 +98,7 @@ fn admit(pattern: &str, accelerators: u32, bytes: u64, messages: u32, interconne
     }
     let others = u64::from(accelerators.saturating_sub(1));
     let each = if pattern == "alltoall" { others } else { u64::from(messages) };
-    let estimate = TrafficEstimate::new(u64::from(accelerators).saturating_mul(each), bytes, interconnect);
+    let estimate = TrafficEstimate::new(u64::from(accelerators).saturating_mul(each), bytes, jobs, interconnect);
     let size =
         || format!("{pattern} of {bytes} bytes on {accelerators} accelerators is {estimate}; --level flow is quicker");
     estimate.check().map_err(|over| input(format!("{}; {over}", size())))

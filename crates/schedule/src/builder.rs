@@ -447,6 +447,7 @@ impl Builder {
         let mut renamed = vec![StreamId(0); used.len()];
         let (mut streams, mut sinks) = (Vec::new(), Vec::new());
         for (at, stream) in self.streams.iter().enumerate().filter(|&(at, _)| used[at]) {
+            poll();
             renamed[at] = StreamId::new(streams.len());
             let end = self.streams.get(at + 1).map_or(self.sinks.len(), |s| s.first_sink as usize);
             let first_sink = narrow(sinks.len());
@@ -455,6 +456,7 @@ impl Builder {
         }
         (self.streams, self.sinks) = (streams, sinks);
         for operand in &mut self.operands {
+            poll();
             if let Operand::Stream(s) = operand.get() {
                 *operand = Operand::Stream(renamed[s.index()]).into();
             }

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, Span, StreamId};
+use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, Span, StreamId, interrupt::poll};
 
 use crate::schedule::{Operand, Operands, Schedule};
 
@@ -66,6 +66,7 @@ impl Flow {
 
     fn count(&mut self, schedule: &Schedule) {
         for id in (0..schedule.instrs.len()).map(InstrId::new) {
+            poll();
             for s in schedule.sources(id).iter().filter_map(Operand::stream) {
                 self.reader_rows[s.index() + 1] += 1;
             }
@@ -93,6 +94,7 @@ impl Flow {
             *row as usize - 1
         };
         for id in (0..schedule.instrs.len()).map(InstrId::new) {
+            poll();
             let len = schedule.instr(id).len;
             let (sources, sinks) = schedule.operand_rows(id);
             for row in sources {
@@ -249,6 +251,7 @@ pub(crate) fn check(schedule: &Schedule, found: &mut Diagnostics) {
     for node in schedule.all_nodes() {
         for lane in schedule.lanes(node).map(LaneId::new) {
             for id in schedule.lane_instrs(lane).map(InstrId::new) {
+                poll();
                 let len = schedule.instr(id).len;
                 let mut two_lanes = |stream: StreamId, verb: &str| {
                     found.push("stream-lanes", Some(node), Some(id), || {
@@ -274,6 +277,7 @@ pub(crate) fn check(schedule: &Schedule, found: &mut Diagnostics) {
     }
     for node in schedule.all_nodes() {
         for id in schedule.node_instrs(node).map(InstrId::new) {
+            poll();
             check_instr(schedule, node, id, found);
         }
     }
@@ -298,6 +302,7 @@ fn check_streams(
     found: &mut Diagnostics,
 ) {
     for id in schedule.all_streams() {
+        poll();
         let stream = schedule.stream(id);
         let written = writers[id.index()].passed;
         if written != u64::from(stream.len) {

@@ -42,7 +42,7 @@ fn main() {
         return;
     }
     println!(
-        "workload, ranks, bytes: events, generated + simulated CPU s, M events per CPU s, peak MB, finish ns [LogGOPSim]"
+        "workload, ranks, bytes: events, generated + simulated CPU s, M events per CPU s, peak MB, bytes a task beyond the process, finish ns [LogGOPSim]"
     );
     let program = std::env::current_exe().expect("this program has a path");
     let names = CASES.iter().map(|case| case.0).chain(OTHERS.iter().map(|case| case.0));
@@ -57,6 +57,7 @@ fn main() {
 
 fn one(&(name, pattern, ranks, bytes, peer): &Workload) {
     let begin = cpu_seconds();
+    let before_kb = peak_kb();
     let graph = pattern(ranks, bytes).expect("it fits");
     let generated = cpu_seconds();
     let run = run(&graph, &Goal::default(), &Options::default()).expect("it ends");
@@ -64,7 +65,8 @@ fn one(&(name, pattern, ranks, bytes, peer): &Workload) {
     let rate = run.events as f64 / (simulated - generated) / 1e6;
     let (make, simulate) = (generated - begin, simulated - generated);
     print!("{name}, {ranks}, {bytes}: {} events, {make:.2} + {simulate:.2} s, {rate:.1} M/s, ", run.events);
-    print!("{} MB, {} ns", peak_kb() / 1024, run.makespan);
+    let each = (peak_kb() - before_kb) as f64 * 1024.0 / graph.task_count() as f64;
+    print!("{} MB, {each:.1} B a task, {} ns", peak_kb() / 1024, run.makespan);
     match peer {
         None => println!(),
         Some((seconds, finish, mb)) => {

@@ -6,6 +6,17 @@ pub(super) type Wrong = String;
 /// Numbers of so many digits fit in 64 bits.
 const MOST_DIGITS: usize = 19;
 
+/// The bytes of a word.
+const IN_WORD: [bool; 256] = {
+    let mut inside = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        inside[byte] = (byte as u8).is_ascii_alphanumeric() || byte as u8 == b'_';
+        byte += 1;
+    }
+    inside
+};
+
 pub(super) struct Line<'a> {
     rest: &'a [u8],
 }
@@ -27,78 +38,74 @@ impl<'a> Line<'a> {
         self.rest.is_empty()
     }
 
-    /// Takes `token` if it comes next.
-    #[inline]
-    pub fn take(&mut self, token: &str) -> bool {
-        match self.rest.strip_prefix(token.as_bytes()) {
-            Some(rest) => {
+    /// Takes `token` if it comes next. Its length is constant, so that it is compared as a number.
+    #[inline(always)]
+    pub fn take<const N: usize>(&mut self, token: &[u8; N]) -> bool {
+        match self.rest.split_first_chunk() {
+            Some((first, rest)) if first == token => {
                 self.rest = rest;
                 true
             }
-            None => false,
+            _ => false,
         }
     }
 
     /// Drops everything up to the end of `token`; whether there was one.
-    pub fn skip_past(&mut self, token: &str) -> bool {
-        let at = self.rest.windows(token.len()).position(|w| w == token.as_bytes());
+    pub fn skip_past(&mut self, token: &[u8]) -> bool {
+        let at = self.rest.windows(token.len()).position(|w| w == token);
         self.rest = at.map_or(&[], |at| &self.rest[at + token.len()..]);
         at.is_some()
     }
 
     /// `[a-zA-Z][a-zA-Z0-9_]*`; empty if something else comes next.
-    #[inline]
+    #[inline(always)]
     pub fn word(&mut self) -> &'a [u8] {
         if !self.rest.first().is_some_and(u8::is_ascii_alphabetic) {
             return &[];
         }
-        let inside = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
-        let end = self.rest.iter().position(|b| !inside(b)).unwrap_or(self.rest.len());
+        let end = self.rest.iter().position(|&b| !IN_WORD[usize::from(b)]).unwrap_or(self.rest.len());
         let (word, rest) = self.rest.split_at(end);
         self.rest = rest;
         word
     }
 
     /// A keyword, after blanks.
-    #[inline]
-    pub fn keyword(&mut self, keyword: &str) -> Result<(), Wrong> {
+    #[inline(always)]
+    pub fn keyword<const N: usize>(&mut self, keyword: &[u8; N]) -> Result<(), Wrong> {
         self.skip_blanks();
-        if self.take(keyword) { Ok(()) } else { Err(self.wrong(&format!("'{keyword}'"))) }
+        if self.take(keyword) { Ok(()) } else { Err(self.wrong(&format!("'{}'", shown(keyword)))) }
     }
 
     /// A keyword that may be missing, after blanks.
-    #[inline]
-    pub fn option(&mut self, keyword: &str) -> bool {
+    #[inline(always)]
+    pub fn option<const N: usize>(&mut self, keyword: &[u8; N]) -> bool {
         self.skip_blanks();
         self.take(keyword)
     }
 
     /// A number up to `most`, after blanks.
-    #[inline]
+    #[inline(always)]
     pub fn number(&mut self, what: &str, most: u64) -> Result<u64, Wrong> {
         self.skip_blanks();
         let start = self.rest;
-        let digits = start.iter().position(|b| !b.is_ascii_digit()).unwrap_or(start.len());
-        self.rest = &start[digits..];
-        let add = |value: u64, digit: &u8| value.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
-        let value = if digits <= MOST_DIGITS {
-            Some(start[..digits].iter().fold(0, add))
-        } else {
-            let checked = |value: u64, digit: &u8| value.checked_mul(10)?.checked_add(u64::from(digit - b'0'));
-            start[..digits].iter().try_fold(0, checked)
-        };
-        match value.filter(|v| *v <= most) {
-            Some(value) if digits > 0 => Ok(value),
-            None => Err(format!("{what} is {}; at most {most} fits", shown(&start[..digits]))),
-            _ => Err(self.wrong(what)),
+        let (mut value, mut digits) = (0u64, 0);
+        while let Some(digit) = start.get(digits).map(|b| b.wrapping_sub(b'0')).filter(|&digit| digit < 10) {
+            value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
+            digits += 1;
         }
+        if digits == 0 {
+            return Err(self.wrong(what));
+        }
+        let (digits, rest) = start.split_at(digits);
+        self.rest = rest;
+        if digits.len() <= MOST_DIGITS && value <= most { Ok(value) } else { large(digits, what, most) }
     }
 
     /// A number up to `most`, or -1 for any.
-    #[inline]
+    #[inline(always)]
     pub fn number_or_any(&mut self, what: &str, most: u64) -> Result<Option<u64>, Wrong> {
         self.skip_blanks();
-        if self.take("-1") { Ok(None) } else { self.number(what, most).map(Some) }
+        if self.take(b"-1") { Ok(None) } else { self.number(what, most).map(Some) }
     }
 
     /// Nothing more but blanks.
@@ -117,6 +124,14 @@ impl<'a> Line<'a> {
             format!("found '{}' where {what} is expected", shown(self.rest))
         }
     }
+}
+
+/// A number of many digits, or one that is too large.
+#[cold]
+fn large(digits: &[u8], what: &str, most: u64) -> Result<u64, Wrong> {
+    let add = |value: u64, digit: &u8| value.checked_mul(10)?.checked_add(u64::from(digit - b'0'));
+    let value = digits.iter().try_fold(0, add).filter(|&value| value <= most);
+    value.ok_or_else(|| format!("{what} is {}; at most {most} fits", shown(digits)))
 }
 
 /// The start of a text, for people.

@@ -17,6 +17,7 @@
 //! calc of as many nanoseconds as its machine takes.
 
 mod error;
+mod labels;
 mod line;
 mod program;
 mod read;

@@ -13,13 +13,13 @@
 
 use std::io::{BufRead, Read};
 
-use rustc_hash::FxHashMap;
 use unisono_base::{TaskId, interrupt::poll, narrow};
 use unisono_lower::tasks::{ANY, Builder, Task, TaskGraph};
 
 use super::{
     ReadError,
     error::Problem,
+    labels::Labels,
     line::{Line, Wrong, shown},
 };
 
@@ -60,7 +60,7 @@ fn read_all(mut text: impl BufRead) -> Result<TaskGraph, Problem> {
         if buffer.is_empty() {
             break;
         }
-        if let Some(end) = buffer.iter().position(|&b| b == b'\n') {
+        if let Some(end) = memchr::memchr(b'\n', buffer) {
             reader.line(&buffer[..end])?;
             text.consume(end + 1);
         } else {
@@ -107,30 +107,30 @@ impl Reader {
     fn statements(&mut self, mut line: Line) -> Result<(), Wrong> {
         loop {
             if self.comment.is_some() {
-                if !line.skip_past("*/") {
+                if !line.skip_past(b"*/") {
                     return Ok(());
                 }
                 self.comment = None;
             }
             line.skip_blanks();
-            if line.is_empty() || line.take("//") || self.ended() {
+            if line.is_empty() || line.take(b"//") || self.ended() {
                 return Ok(());
             }
-            if line.take("/*") {
+            if line.take(b"/*") {
                 self.comment = Some(self.number);
                 continue;
             }
             match (self.ranks, self.inside) {
                 (None, _) => self.ranks = Some(num_ranks(&mut line)?),
                 (Some(_), None) => self.begin_rank(&mut line)?,
-                (Some(_), Some(_)) if line.take("}") => self.inside = None,
+                (Some(_), Some(_)) if line.take(b"}") => self.inside = None,
                 (Some(ranks), Some(_)) => return self.statement(line, ranks),
             }
         }
     }
 
     fn begin_rank(&mut self, line: &mut Line) -> Result<(), Wrong> {
-        line.keyword("rank")?;
+        line.keyword(b"rank")?;
         let rank = line.number("the number of a rank", u64::from(u32::MAX))?;
         if rank != u64::from(self.begun) {
             return Err(format!(
@@ -138,7 +138,7 @@ impl Reader {
                 self.begun
             ));
         }
-        line.keyword("{")?;
+        line.keyword(b"{")?;
         self.begun += 1;
         self.inside = Some(self.number);
         self.labels.clear();
@@ -149,7 +149,7 @@ impl Reader {
     fn statement(&mut self, mut line: Line, ranks: u32) -> Result<(), Wrong> {
         let word = line.word();
         line.skip_blanks();
-        if is_operation(word) && !line.take(":") {
+        if is_operation(word) && !line.take(b":") {
             self.operation(word, line, ranks)?;
             return Ok(());
         }
@@ -159,7 +159,7 @@ impl Reader {
         if is_keyword(word) {
             return Err(format!("'{}' is a keyword and no label", shown(word)));
         }
-        if line.take(":") {
+        if line.take(b":") {
             line.skip_blanks();
             let operation = line.word();
             if !is_operation(operation) {
@@ -189,22 +189,22 @@ impl Reader {
     fn operation(&mut self, word: &[u8], mut line: Line, ranks: u32) -> Result<TaskId, Wrong> {
         let task = if word == b"calc" {
             let calc = Task::calc(line.number("a time", u64::MAX)?);
-            calc.on(if line.option("cpu") { small(&mut line, "the number of a CPU")? } else { 0 }, 0)
+            calc.on(if line.option(b"cpu") { small(&mut line, "the number of a CPU")? } else { 0 }, 0)
         } else {
             let bytes = line.number("a number of bytes", u64::MAX)?;
-            line.keyword("b")?;
+            line.keyword(b"b")?;
             let task = if word == b"send" {
-                line.keyword("to")?;
+                line.keyword(b"to")?;
                 Task::send(peer(line.number("a rank", u64::MAX)?, ranks)?, bytes, 0)
             } else {
-                line.keyword("from")?;
+                line.keyword(b"from")?;
                 let from = line.number_or_any("a rank or -1", u64::MAX)?;
                 Task::receive(from.map_or(Ok(ANY), |from| peer(from, ranks))?, bytes, 0)
             };
             let tag =
-                if line.option("tag") { line.number_or_any("a tag or -1", u64::from(u32::MAX))? } else { Some(0) };
-            let cpu = if line.option("cpu") { small(&mut line, "the number of a CPU")? } else { 0 };
-            let nic = if line.option("nic") { small(&mut line, "the number of an interface")? } else { 0 };
+                if line.option(b"tag") { line.number_or_any("a tag or -1", u64::from(u32::MAX))? } else { Some(0) };
+            let cpu = if line.option(b"cpu") { small(&mut line, "the number of a CPU")? } else { 0 };
+            let nic = if line.option(b"nic") { small(&mut line, "the number of an interface")? } else { 0 };
             Task { tag: tag.map_or(ANY, |tag| narrow(tag)), cpu, nic, ..task }
         };
         line.end()?;
@@ -227,7 +227,7 @@ impl Reader {
 }
 
 fn num_ranks(line: &mut Line) -> Result<u32, Wrong> {
-    line.keyword("num_ranks")?;
+    line.keyword(b"num_ranks")?;
     match line.number("the number of ranks", u64::from(ANY - 1))? {
         0 => Err("num_ranks is 0; at least 1 is needed".to_owned()),
         ranks => Ok(narrow(ranks)),
@@ -243,46 +243,4 @@ fn peer(rank: u64, ranks: u32) -> Result<u32, Wrong> {
 
 fn small(line: &mut Line, what: &str) -> Result<u8, Wrong> {
     Ok(narrow(line.number(what, u64::from(u8::MAX))?))
-}
-
-/// The labels of a rank.
-#[derive(Default)]
-struct Labels {
-    /// Of up to 16 bytes, as a number.
-    short: FxHashMap<u128, TaskId>,
-    long: FxHashMap<Box<[u8]>, TaskId>,
-}
-
-impl Labels {
-    fn pack(label: &[u8]) -> Option<u128> {
-        let fold = |packed, &byte| packed << 8 | u128::from(byte);
-        (label.len() <= 16).then(|| label.iter().fold(0, fold))
-    }
-
-    fn define(&mut self, label: &[u8], task: TaskId) {
-        match Self::pack(label) {
-            Some(packed) => self.short.entry(packed).or_insert(task),
-            None => self.long.entry(label.into()).or_insert(task),
-        };
-    }
-
-    fn find(&self, label: &[u8]) -> Result<TaskId, Wrong> {
-        let found = match Self::pack(label) {
-            Some(packed) => self.short.get(&packed),
-            None => self.long.get(label),
-        };
-        found.copied().ok_or_else(|| match label {
-            [] => "a label is missing after requires or irequires".to_owned(),
-            _ => format!("label '{}' is not defined in this rank so far", shown(label)),
-        })
-    }
-
-    /// A table that was large once is not cleared again and again.
-    fn clear(&mut self) {
-        if self.short.capacity() > 8 * self.short.len() + 64 {
-            self.short = FxHashMap::default();
-        }
-        self.short.clear();
-        self.long = FxHashMap::default();
-    }
 }

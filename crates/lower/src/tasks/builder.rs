@@ -8,8 +8,9 @@ use super::{
 };
 
 /// Simulators number tasks and their messages in 30 bits.
-pub(super) const MOST_TASKS: u64 = 1 << 30;
-const MOST_EDGES: u64 = u32::MAX as u64;
+pub(super) const MOST_TASKS: u64 = (1 << 30) - 1;
+/// So that simulators count the tasks that one task waits for in 30 bits.
+const MOST_EDGES: u64 = (1 << 30) - 256;
 
 /// Errors are kept until [`Builder::finish`], so that loops need not look.
 #[derive(Default)]
@@ -27,11 +28,8 @@ impl Builder {
     }
 
     /// Makes room for a graph of about this size.
-    pub fn reserve(&mut self, ranks: usize, tasks: usize, edges: usize) {
-        self.graph.rank_rows.reserve(ranks + 1);
-        self.graph.rows.reserve(tasks);
-        self.graph.edge_rows.reserve(tasks + 1);
-        self.graph.edges.reserve(edges);
+    pub fn reserve(&mut self, ranks: usize, tasks: usize) {
+        self.graph.reserve(ranks, tasks);
     }
 
     /// Begins the next rank.
@@ -93,8 +91,7 @@ impl Builder {
     }
 
     fn end_rank(&mut self) {
-        let Some(&first) = self.graph.rank_rows.last() else { return };
-        let edges = (self.graph.edges.len() + self.edges.len()) as u64;
+        let edges = (self.graph.far_edge_count() + self.edges.len()) as u64;
         if edges > MOST_EDGES {
             self.fail(TaskError::TooMany { what: "edges", found: edges, most: MOST_EDGES });
             self.edges.clear();
@@ -104,12 +101,9 @@ impl Builder {
         if !self.edges.is_sorted_by_key(key) {
             self.edges.sort_by_key(key);
         }
-        let mut next = self.edges.iter().peekable();
-        for task in first..narrow(self.graph.rows.len()) {
-            self.graph.edge_rows.push(narrow(self.graph.edges.len()));
-            while let Some(&(_, edge)) = next.next_if(|(earlier, _)| *earlier == task) {
-                self.graph.edges.push(edge);
-            }
+        for edges in self.edges.chunk_by(|a, b| a.0 == b.0) {
+            poll();
+            self.graph.add_edges(edges[0].0, edges.iter().map(|&(_, edge)| edge));
         }
         self.edges.clear();
     }
@@ -122,7 +116,6 @@ impl Builder {
     /// The first thing that the tables could not hold, or a rank that does not exist.
     pub fn finish(mut self) -> Result<TaskGraph, TaskError> {
         self.end_rank();
-        self.graph.edge_rows.push(narrow(self.graph.edges.len()));
         self.graph.rank_rows.push(narrow(self.graph.rows.len()));
         let ranks = self.graph.rank_count();
         if let Some((kind, peer)) = self.greatest_peer

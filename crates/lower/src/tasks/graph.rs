@@ -1,4 +1,5 @@
-//! The tables of a task graph: a task is 16 bytes, an edge 4.
+//! The tables of a task graph: a task is 16 bytes and a quarter of one, with its edge if that is a single one to a task
+//! that follows closely. Other edges are 4 bytes, and 4 for each task that has them.
 
 use std::ops::Range;
 
@@ -73,9 +74,28 @@ pub(super) struct Row {
     tag: u32,
     amount: u32,
     kind: Kind,
-    wide: bool,
+    /// [`WIDE`], and the edges: none, in the tables ([`FAR`]), or one to the task that follows by so many.
+    flags: u8,
     cpu: u8,
     nic: u8,
+}
+
+/// The amount is in the table of wide amounts.
+const WIDE: u8 = 1 << 7;
+/// The edges are in the tables.
+const FAR: u8 = WIDE - 1;
+
+impl Row {
+    fn edges(self) -> u8 {
+        self.flags & FAR
+    }
+}
+
+/// Which of 64 tasks have edges in the tables, and how many tasks before them do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct FarTasks {
+    tasks: u64,
+    before: u32,
 }
 
 /// An edge in the table: the task that waits, and in the top bit whether for the start only.
@@ -101,10 +121,12 @@ pub struct TaskGraph {
     pub(super) wide: Vec<u64>,
     /// First task of each rank, and one past the last.
     pub(super) rank_rows: Vec<u32>,
-    /// First edge of each task, and one past the last.
-    pub(super) edge_rows: Vec<u32>,
+    far: Vec<FarTasks>,
+    /// First edge of each task that has edges in the tables; the last one ends with the table of edges.
+    edge_rows: Vec<u32>,
     /// By the task waited for: those that wait for its start first, each kind in the order of their making.
-    pub(super) edges: Vec<Edge>,
+    edges: Vec<Edge>,
+    near_edges: usize,
     pub(super) cpus: u32,
     pub(super) nics: u32,
 }
@@ -117,7 +139,48 @@ impl TaskGraph {
             self.wide.push(task.amount);
         }
         let Task { kind, peer, tag, cpu, nic, .. } = task;
-        self.rows.push(Row { peer, tag, amount, kind, wide, cpu, nic });
+        let flags = if wide { WIDE } else { 0 };
+        self.rows.push(Row { peer, tag, amount, kind, flags, cpu, nic });
+    }
+
+    /// Makes room for so many tasks.
+    pub(super) fn reserve(&mut self, ranks: usize, tasks: usize) {
+        self.rank_rows.reserve(ranks + 1);
+        self.rows.reserve(tasks);
+        self.far.reserve(tasks.div_ceil(64));
+    }
+
+    /// Adds all edges of a task, in their order. Tasks come in ascending order.
+    pub(super) fn add_edges(&mut self, task: u32, edges: impl ExactSizeIterator<Item = Edge> + Clone) {
+        let only = edges.clone().next().filter(|edge| edges.len() == 1 && !edge.started());
+        let ahead = only.and_then(|edge| edge.0.checked_sub(task)).filter(|ahead| (1..u32::from(FAR)).contains(ahead));
+        let row = &mut self.rows[task as usize];
+        if let Some(ahead) = ahead {
+            row.flags |= narrow::<u8>(ahead);
+            self.near_edges += 1;
+        } else if edges.len() > 0 {
+            row.flags |= FAR;
+            let block = task as usize / 64;
+            let before = narrow(self.edge_rows.len());
+            self.far.resize(self.far.len().max(block + 1), FarTasks { tasks: 0, before });
+            self.far[block].tasks |= 1 << (task % 64);
+            self.edge_rows.push(narrow(self.edges.len()));
+            self.edges.extend(edges);
+        }
+    }
+
+    /// The edges of a task in the tables.
+    fn far_edges(&self, id: TaskId) -> &[Edge] {
+        let FarTasks { tasks, before } = self.far[id.index() / 64];
+        let earlier = tasks & ((1 << (id.0 % 64)) - 1);
+        let row = before as usize + earlier.count_ones() as usize;
+        let last = self.edge_rows.get(row + 1).map_or(self.edges.len(), |&last| last as usize);
+        &self.edges[self.edge_rows[row] as usize..last]
+    }
+
+    /// Edges in the table.
+    pub(super) fn far_edge_count(&self) -> usize {
+        self.edges.len()
     }
 
     pub fn rank_count(&self) -> u32 {
@@ -129,7 +192,7 @@ impl TaskGraph {
     }
 
     pub fn edge_count(&self) -> usize {
-        self.edges.len()
+        self.edges.len() + self.near_edges
     }
 
     /// CPUs of each rank: one more than the greatest number in use.
@@ -144,17 +207,16 @@ impl TaskGraph {
 
     #[inline]
     pub fn task(&self, id: TaskId) -> Task {
-        let Row { peer, tag, amount, kind, wide, cpu, nic } = self.rows[id.index()];
-        let amount = if wide { self.wide[amount as usize] } else { u64::from(amount) };
+        let Row { peer, tag, amount, kind, flags, cpu, nic } = self.rows[id.index()];
+        let amount = if flags & WIDE != 0 { self.wide[amount as usize] } else { u64::from(amount) };
         Task { kind, peer, tag, amount, cpu, nic }
     }
 
-    /// Reads where [`TaskGraph::task`] and [`TaskGraph::waiting`] will read, so that the cache has it by then. The
-    /// value depends on all that was read, and means nothing.
+    /// Reads where [`TaskGraph::task`] will read, so that the cache has it by then. The value depends on what was read,
+    /// and means nothing.
     #[inline]
     pub fn read_ahead(&self, id: TaskId) -> u32 {
-        let first = self.edge_rows[id.index()];
-        self.rows[id.index()].peer ^ self.edges.get(first as usize).map_or(0, |edge| edge.0)
+        self.rows[id.index()].peer
     }
 
     /// The tasks of a rank, by id.
@@ -165,7 +227,9 @@ impl TaskGraph {
     /// The tasks that wait for the start of `id` (`true`) or for its end, in the order in which they are let go.
     #[inline]
     pub fn waiting(&self, id: TaskId) -> impl Iterator<Item = (TaskId, bool)> + '_ {
-        let edges = self.edge_rows[id.index()] as usize..self.edge_rows[id.index() + 1] as usize;
-        self.edges[edges].iter().map(|e| (TaskId(e.0 & !Edge::STARTED), e.started()))
+        let edges = self.rows[id.index()].edges();
+        let near = (1..FAR).contains(&edges).then(|| (TaskId(id.0 + u32::from(edges)), false));
+        let far = if edges == FAR { self.far_edges(id) } else { &[] };
+        near.into_iter().chain(far.iter().map(|e| (TaskId(e.0 & !Edge::STARTED), e.started())))
     }
 }

@@ -61,7 +61,7 @@ pub fn draft_with_switches(
     let part = Subgraph::drafted(schedule, charges)?;
     let mut builder = Builder::new();
     let tasks = 2 * schedule.stream_count() + schedule.instr_count() / 2;
-    builder.reserve(schedule.node_count(), tasks, tasks);
+    builder.reserve(schedule.node_count(), tasks);
     for node in schedule.all_nodes() {
         builder.rank();
         let engines = if node.0 < schedule.collective().ranks { 0 } else { engines(node).max(1) };

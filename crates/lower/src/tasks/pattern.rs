@@ -167,6 +167,6 @@ fn begin(ranks: u32, tasks_each: u64, edges_each: u64) -> Result<Builder, TaskEr
     // A simulator has as much again beside the graph.
     limits::admit("the traffic", 64 * u128::from(found) + 4 * u128::from(edges), 16 * u128::from(found))?;
     let mut b = Builder::new();
-    b.reserve(ranks as usize, narrow(found), narrow(edges));
+    b.reserve(ranks as usize, narrow(found));
     Ok(b)
 }

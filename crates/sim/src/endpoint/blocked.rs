@@ -12,19 +12,17 @@
 //! earlier now, so not at t.) The engine falls back on the rule itself where such a time does fall.
 
 use rustc_hash::FxHashMap;
+use unisono_base::narrow;
 
-/// What the engine keeps for each task. An index is 1 more than the task it names, and 0 names none.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Link {
-    /// Tasks that it still waits for; [`DONE`] once it is done.
-    pub pending: u32,
-    /// The next one in a list of the matching, or the next sibling in a heap of a class.
-    pub next: u32,
-    child: u32,
+/// A task that waits in a heap. An index is 1 more than the place it names, and 0 names none.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiter {
+    task: u32,
     stamp: u32,
+    /// The next sibling in the heap, or the next of the places that are free.
+    next: u32,
+    child: u32,
 }
-
-pub(super) const DONE: u32 = u32::MAX;
 
 /// How an event uses the resources of its rank.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -59,14 +57,19 @@ pub(super) struct Blocked {
     /// Of ranks with one CPU and one interface: three a rank.
     dense: Vec<Class>,
     sparse: FxHashMap<ClassKey, Class>,
+    waiters: Vec<Waiter>,
+    /// The first of the places of `waiters` that are free.
+    free: u32,
     /// Heaps that are being melded.
     melding: Vec<u32>,
 }
 
 impl Blocked {
+    pub const RANK_BYTES: u128 = 3 * size_of::<Class>() as u128;
+
     pub fn new(ranks: u32, single: bool) -> Self {
         let dense = vec![Class::default(); if single { 3 * ranks as usize } else { 0 }];
-        Self { dense, sparse: FxHashMap::default(), melding: Vec::new() }
+        Self { dense, sparse: FxHashMap::default(), waiters: Vec::new(), free: 0, melding: Vec::new() }
     }
 
     fn class(&mut self, key: ClassKey) -> &mut Class {
@@ -78,7 +81,7 @@ impl Blocked {
     }
 
     /// `task` has to wait until `time`. Whether it is now the head and has to be queued.
-    pub fn wait(&mut self, links: &mut [Link], key: ClassKey, time: u64, stamp: u32, task: u32) -> bool {
+    pub fn wait(&mut self, key: ClassKey, time: u64, stamp: u32, task: u32) -> bool {
         let class = self.class(key);
         let is_head = class.head == 0 || stamp < class.stamp;
         let other = if is_head { (class.head, class.stamp) } else { (task + 1, stamp) };
@@ -86,11 +89,22 @@ impl Blocked {
             *class = Class { time, stamp, head: task + 1, others: class.others };
         }
         if other.0 != 0 {
-            let link = &mut links[other.0 as usize - 1];
-            (link.next, link.child, link.stamp) = (0, 0, other.1);
-            class.others = meld(links, class.others, other.0);
+            let others = class.others;
+            let place = self.place(Waiter { task: other.0 - 1, stamp: other.1, next: 0, child: 0 });
+            self.class(key).others = meld(&mut self.waiters, others, place);
         }
         is_head
+    }
+
+    /// A place for one that waits.
+    fn place(&mut self, waiter: Waiter) -> u32 {
+        let place = self.free;
+        if place == 0 {
+            self.waiters.push(waiter);
+            return narrow(self.waiters.len());
+        }
+        self.free = std::mem::replace(&mut self.waiters[place as usize - 1], waiter).next;
+        place
     }
 
     /// Whether the event of this time and stamp is the head's; heads that were overtaken left events behind.
@@ -105,45 +119,43 @@ impl Blocked {
     }
 
     /// The head has started. The next one is due at `time`: its stamp and task.
-    pub fn next(&mut self, links: &mut [Link], key: ClassKey, time: u64) -> Option<(u32, u32)> {
-        let mut melding = std::mem::take(&mut self.melding);
-        let class = self.class(key);
-        let head = class.others;
-        if head == 0 {
-            class.head = 0;
-        } else {
-            let link = links[head as usize - 1];
-            let others = meld_all(links, link.child, &mut melding);
-            *class = Class { time, stamp: link.stamp, head, others };
+    pub fn next(&mut self, key: ClassKey, time: u64) -> Option<(u32, u32)> {
+        let root = self.class(key).others;
+        if root == 0 {
+            self.class(key).head = 0;
+            return None;
         }
-        self.melding = melding;
-        (head != 0).then(|| (links[head as usize - 1].stamp, head - 1))
+        let Waiter { task, stamp, child, .. } = self.waiters[root as usize - 1];
+        let others = meld_all(&mut self.waiters, child, &mut self.melding);
+        self.waiters[root as usize - 1].next = std::mem::replace(&mut self.free, root);
+        *self.class(key) = Class { time, stamp, head: task + 1, others };
+        Some((stamp, task))
     }
 }
 
-// The heap is a pairing heap (Fredman, Sedgewick, Sleator, Tarjan, 1986), whose links are the tasks' own.
+// The heap is a pairing heap (Fredman, Sedgewick, Sleator, Tarjan, 1986), whose places are used again.
 
-fn meld(links: &mut [Link], a: u32, b: u32) -> u32 {
+fn meld(waiters: &mut [Waiter], a: u32, b: u32) -> u32 {
     if a == 0 || b == 0 {
         return a | b;
     }
-    let a_first = links[a as usize - 1].stamp < links[b as usize - 1].stamp;
+    let a_first = waiters[a as usize - 1].stamp < waiters[b as usize - 1].stamp;
     let (first, other) = if a_first { (a, b) } else { (b, a) };
-    links[other as usize - 1].next = std::mem::replace(&mut links[first as usize - 1].child, other);
+    waiters[other as usize - 1].next = std::mem::replace(&mut waiters[first as usize - 1].child, other);
     first
 }
 
 /// Melds a list of siblings: in pairs, then all pairs into one.
-fn meld_all(links: &mut [Link], mut at: u32, melding: &mut Vec<u32>) -> u32 {
+fn meld_all(waiters: &mut [Waiter], mut at: u32, melding: &mut Vec<u32>) -> u32 {
     while at != 0 {
         let a = at;
-        let b = std::mem::take(&mut links[a as usize - 1].next);
-        at = if b == 0 { 0 } else { std::mem::take(&mut links[b as usize - 1].next) };
-        melding.push(meld(links, a, b));
+        let b = std::mem::take(&mut waiters[a as usize - 1].next);
+        at = if b == 0 { 0 } else { std::mem::take(&mut waiters[b as usize - 1].next) };
+        melding.push(meld(waiters, a, b));
     }
     let mut root = 0;
     while let Some(heap) = melding.pop() {
-        root = meld(links, root, heap);
+        root = meld(waiters, root, heap);
     }
     root
 }

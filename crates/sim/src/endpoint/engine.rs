@@ -9,8 +9,9 @@ use unisono_lower::tasks::{Kind, Task, TaskGraph};
 
 use super::{
     Options, Run, SimError, TraceEvent,
-    blocked::{Blocked, ClassKey, Link},
+    blocked::{Blocked, ClassKey, Waiter},
     carrier::{AsPriced, Carried, Carrier},
+    link::Link,
     matching::Matching,
 };
 use crate::queue::{Event, Queue};
@@ -21,6 +22,10 @@ pub(super) const MESSAGE: u32 = 1 << 31;
 pub(super) const WAITED: u32 = 1 << 30;
 /// Clocks of all ranks together: half a gigabyte.
 const MOST_CLOCKS: u64 = 1 << 26;
+/// Bytes of the tables of an engine beside its graph, for estimates: of a task, and of a rank with one CPU and one
+/// interface, which has three clocks.
+pub(crate) const TASK_BYTES: u128 = size_of::<Link>() as u128;
+pub(crate) const RANK_BYTES: u128 = Blocked::RANK_BYTES + Matching::RANK_BYTES + 3 * size_of::<u64>() as u128;
 /// Steps of a task and its message.
 const STEPS_A_TASK: u128 = 100;
 
@@ -69,9 +74,10 @@ pub(crate) fn check(graph: &TaskGraph, options: &Options) -> Result<(), SimError
             format!("at most {MOST_CLOCKS}; number CPUs and interfaces from 0"),
         );
     }
-    // Beside the graph: owner, link and at times the due time of each task, the events of the queue and of its buckets.
+    // Beside the graph: the link and at times the due time of each task, its place among those that wait, and the events
+    // of the queue and of its buckets.
     let tasks = graph.task_count() as u128;
-    let each = size_of::<u32>() + size_of::<Link>() + size_of::<u64>() + 2 * size_of::<Event>();
+    let each = size_of::<Link>() + size_of::<u64>() + size_of::<Waiter>() + 2 * size_of::<Event>();
     limits::admit("the simulation of the tasks", each as u128 * tasks + 8 * u128::from(clocks), STEPS_A_TASK * tasks)?;
     Ok(())
 }
@@ -97,7 +103,6 @@ pub(super) struct Engine<'a, P, C> {
     /// Of each rank: CPUs, interfaces receiving, interfaces sending.
     pub(super) clocks: Vec<u64>,
     pub(super) clocks_each: usize,
-    pub(super) owner: Vec<u32>,
     pub(super) links: Vec<Link>,
     pub(super) queue: Queue,
     pub(super) blocked: Blocked,
@@ -141,16 +146,15 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
             options.trace.ranks.iter().filter(|&&r| r < ranks).for_each(|&r| traced[r as usize] = true);
         }
         let held = if options.blocking { vec![false; clocks.len()] } else { Vec::new() };
-        let mut owner = Vec::with_capacity(graph.task_count());
-        let mut links = vec![Link::default(); graph.task_count()];
+        let mut links = Vec::with_capacity(graph.task_count());
+        (0..ranks).for_each(|rank| links.extend(graph.tasks(rank).map(|_| Link::new(rank))));
         let mut wraps = false;
         for rank in 0..ranks {
             for task in graph.tasks(rank) {
                 poll();
-                owner.push(rank);
                 let Task { kind, amount, .. } = graph.task(TaskId(task));
                 wraps |= kind == Kind::Send && prices.may_wrap(amount);
-                graph.waiting(TaskId(task)).for_each(|(later, _)| links[later.index()].pending += 1);
+                graph.waiting(TaskId(task)).for_each(|(later, _)| links[later.index()].wait());
             }
         }
         Self {
@@ -164,7 +168,6 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
             eager: prices.eager_bytes(),
             clocks,
             clocks_each,
-            owner,
             links,
             queue: Queue::new(),
             blocked: Blocked::new(ranks, graph.cpus() <= 1 && graph.nics() <= 1),
@@ -192,7 +195,7 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
         let tasks = self.graph.tasks(rank);
         poll();
         let mut free = std::mem::take(&mut self.freed[0]);
-        free.extend(tasks.filter(|&task| self.links[task as usize].pending == 0));
+        free.extend(tasks.filter(|&task| self.links[task as usize].is_free()));
         self.freed[0] = free;
         let before = self.stamp;
         self.admit(rank, 0);
@@ -270,7 +273,7 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
         if self.graph.task(TaskId(id)).amount <= self.eager {
             self.until = time;
             self.end(id, 0);
-            self.admit(self.owner[id as usize], 0);
+            self.admit(self.links[id as usize].owner, 0);
         }
     }
 }

@@ -7,7 +7,7 @@
 use rustc_hash::FxHashMap;
 use unisono_lower::tasks::ANY;
 
-use super::blocked::Link;
+use super::link::Link;
 
 /// A source and a tag, either of them perhaps [`ANY`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -64,6 +64,8 @@ pub(super) struct Matching {
 }
 
 impl Matching {
+    pub const RANK_BYTES: u128 = size_of::<[List; 2]>() as u128;
+
     pub fn new(ranks: u32) -> Self {
         Self { lists: vec![[List::default(); 2]; ranks as usize], indexed: Vec::new(), index: Index::default() }
     }
@@ -81,12 +83,12 @@ impl Matching {
 
     /// `task` waits from now on.
     pub fn append(&mut self, links: &mut [Link], rank: u32, side: Side, task: u32, envelope: Envelope) {
-        links[task as usize].next = 0;
+        links[task as usize].set_next(0);
         let list = &mut self.lists[rank as usize][side as usize];
         if list.tail == 0 {
             list.head = task + 1;
         } else {
-            links[list.tail as usize - 1].next = task + 1;
+            links[list.tail as usize - 1].set_next(task + 1);
         }
         list.tail = task + 1;
         if self.indexed(rank, side) {
@@ -102,16 +104,16 @@ impl Matching {
         rank: u32,
         side: Side,
         wanted: Envelope,
-        of: impl Fn(u32) -> Envelope,
+        of: impl Fn(u32, Link) -> Envelope,
     ) -> Option<u32> {
         if self.indexed(rank, side) {
             return self.take_indexed(links, rank, side, wanted, of);
         }
         let list = &mut self.lists[rank as usize][side as usize];
         let mut passed = 0;
-        let found = take_from(links, list, |task| {
+        let found = take_from(links, list, |task, link| {
             passed += 1;
-            if of(task).matches(wanted) { Step::Take } else { Step::Pass }
+            if of(task, link).matches(wanted) { Step::Take } else { Step::Pass }
         });
         if passed > LONG {
             self.make_index(links, rank, side, of);
@@ -120,7 +122,7 @@ impl Matching {
     }
 
     #[cold]
-    fn make_index(&mut self, links: &[Link], rank: u32, side: Side, of: impl Fn(u32) -> Envelope) {
+    fn make_index(&mut self, links: &[Link], rank: u32, side: Side, of: impl Fn(u32, Link) -> Envelope) {
         if self.indexed.is_empty() {
             self.indexed = vec![[false; 2]; self.lists.len()];
             self.index.order = vec![0; links.len()];
@@ -129,8 +131,9 @@ impl Matching {
         self.indexed[rank as usize][side as usize] = true;
         let mut at = self.lists[rank as usize][side as usize].head;
         while at != 0 {
-            self.index.add(2 * rank + side as u32, at - 1, of(at - 1));
-            at = links[at as usize - 1].next;
+            let link = links[at as usize - 1];
+            self.index.add(2 * rank + side as u32, at - 1, of(at - 1, link));
+            at = link.next();
         }
     }
 
@@ -140,20 +143,20 @@ impl Matching {
         rank: u32,
         side: Side,
         wanted: Envelope,
-        of: impl Fn(u32) -> Envelope,
+        of: impl Fn(u32, Link) -> Envelope,
     ) -> Option<u32> {
         let index = &mut self.index;
         let number = 2 * rank + side as u32;
         let found = if wanted.exact() {
             let exact = index.first(number, wanted, |_| true);
-            let wild = index.first(number, Envelope::ANYTHING, |task| of(task).matches(wanted));
+            let wild = index.first(number, Envelope::ANYTHING, |task| of(task, links[task as usize]).matches(wanted));
             exact.into_iter().chain(wild).min_by_key(|&task| index.order[task as usize])
         } else {
             let list = &mut self.lists[rank as usize][side as usize];
-            take_from(links, list, |task| {
+            take_from(links, list, |task, link| {
                 if index.order[task as usize] == TAKEN {
                     Step::Drop
-                } else if of(task).matches(wanted) {
+                } else if of(task, link).matches(wanted) {
                     Step::Take
                 } else {
                     Step::Pass
@@ -175,18 +178,19 @@ enum Step {
 
 /// Walks a list, drops what `step` says, and takes out the first that it takes.
 #[inline]
-fn take_from(links: &mut [Link], list: &mut List, mut step: impl FnMut(u32) -> Step) -> Option<u32> {
+fn take_from(links: &mut [Link], list: &mut List, mut step: impl FnMut(u32, Link) -> Step) -> Option<u32> {
     let (mut before, mut at) = (0, list.head);
     while at != 0 {
-        let next = links[at as usize - 1].next;
-        let step = step(at - 1);
+        let link = links[at as usize - 1];
+        let next = link.next();
+        let step = step(at - 1, link);
         if let Step::Pass = step {
             before = at;
         } else {
             if before == 0 {
                 list.head = next;
             } else {
-                links[before as usize - 1].next = next;
+                links[before as usize - 1].set_next(next);
             }
             if next == 0 {
                 list.tail = before;

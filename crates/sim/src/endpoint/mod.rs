@@ -32,6 +32,7 @@ mod blocked;
 pub(crate) mod carrier;
 pub(crate) mod engine;
 mod error;
+mod link;
 mod matching;
 mod noise;
 mod outcome;

@@ -4,7 +4,7 @@ use unisono_base::{TaskId, narrow};
 use unisono_cost::endpoint::Prices;
 use unisono_lower::tasks::Kind;
 
-use super::{Run, STUCK_KEPT, SimError, Stuck, blocked::DONE, carrier::Carrier, engine::Engine};
+use super::{Run, STUCK_KEPT, SimError, Stuck, carrier::Carrier, engine::Engine};
 
 impl<P: Prices, C: Carrier> Engine<'_, P, C> {
     pub(super) fn finish(self) -> Result<(Run, C), SimError> {
@@ -44,14 +44,14 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
 
     /// Those that wait for another rank come first: the others wait for them.
     fn stuck(&self) -> Vec<Stuck> {
-        let all = || (0..narrow::<u32>(self.links.len())).filter(|&id| self.links[id as usize].pending != DONE);
-        let free = |id: &u32| self.links[*id as usize].pending == 0;
+        let all = || (0..narrow::<u32>(self.links.len())).filter(|&id| !self.links[id as usize].is_done());
+        let free = |id: &u32| self.links[*id as usize].is_free();
         all().filter(free).chain(all().filter(|id| !free(id))).take(STUCK_KEPT).map(|id| self.describe(id)).collect()
     }
 
     fn describe(&self, id: u32) -> Stuck {
-        let (rank, task) = (self.owner[id as usize], self.graph.task(TaskId(id)));
-        let why = match (self.links[id as usize].pending, task.kind) {
+        let (rank, task) = (self.links[id as usize].owner, self.graph.task(TaskId(id)));
+        let why = match (self.links[id as usize].pending(), task.kind) {
             (0, Kind::Send) => "is sent and not received".to_owned(),
             (0, _) => "gets no message".to_owned(),
             (1, _) => "waits for 1 other task".to_owned(),

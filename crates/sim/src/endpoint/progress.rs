@@ -8,7 +8,7 @@ use unisono_cost::endpoint::Prices;
 use unisono_lower::tasks::Kind;
 
 use super::{
-    blocked::{ClassKey, DONE, Use},
+    blocked::{ClassKey, Use},
     carrier::Carrier,
     engine::{Engine, MESSAGE, WAITED},
     matching::Side,
@@ -31,11 +31,11 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
             return events.len();
         }
         // No branch depends on a table, so that nothing waits for the outcome of one.
-        let touch = |id: u32| self.graph.read_ahead(TaskId(id)) ^ self.links[id as usize].pending;
+        let touch = |id: u32| self.graph.read_ahead(TaskId(id)) ^ self.links[id as usize].owner;
         let mut read = 0;
         for event in events {
             let id = event.what & !(MESSAGE | WAITED);
-            read ^= touch(id) ^ self.owner[id as usize];
+            read ^= touch(id);
         }
         for event in events.iter().filter(|event| event.what & MESSAGE != 0) {
             let to = self.graph.task(TaskId(event.what & !(MESSAGE | WAITED))).peer;
@@ -51,9 +51,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
 
     /// `id` is done; what it makes free is noted for its rank's end of the event.
     pub(super) fn end(&mut self, id: u32, place: usize) {
-        let link = &mut self.links[id as usize];
-        if link.pending != DONE {
-            link.pending = DONE;
+        if self.links[id as usize].finish() {
             self.done += 1;
             self.release(id, false, place);
         }
@@ -66,9 +64,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
             if let Some(due) = self.due.get_mut(later.index()) {
                 *due = (*due).max(self.until);
             }
-            let link = &mut self.links[later.index()];
-            link.pending -= 1;
-            if link.pending == 0 {
+            if self.links[later.index()].let_go() {
                 self.freed[place].push(later.0);
             }
         }

@@ -50,7 +50,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         } else if waited {
             self.blocked.wait_on(key, free);
             self.queue.push(Event { time: free, ..event });
-        } else if self.blocked.wait(&mut self.links, key, free, event.stamp, id) {
+        } else if self.blocked.wait(key, free, event.stamp, id) {
             self.queue.push(Event { time: free, what: event.what | WAITED, ..event });
         }
         true
@@ -68,7 +68,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
     /// The message of a send has left: its CPU goes on, if it waited for that.
     pub(super) fn let_go(&mut self, time: u64, id: u32) {
         let task = self.graph.task(TaskId(id));
-        let of = ClassKey { rank: self.owner[id as usize], usage: Use::Send, cpu: task.cpu, nic: task.nic };
+        let of = ClassKey { rank: self.links[id as usize].owner, usage: Use::Send, cpu: task.cpu, nic: task.nic };
         let cpu = self.at(of).cpu;
         if self.held.get_mut(cpu).is_some_and(std::mem::take) {
             self.clocks[cpu] = self.clocks[cpu].max(time);
@@ -95,7 +95,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
             return;
         }
         let time = self.free(key.usage, at).max(event.time);
-        if let Some((stamp, id)) = self.blocked.next(&mut self.links, key, time) {
+        if let Some((stamp, id)) = self.blocked.next(key, time) {
             self.queue.push(Event { time, stamp, what: id | event.what & (MESSAGE | WAITED) });
         }
     }

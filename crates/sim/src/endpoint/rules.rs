@@ -11,6 +11,7 @@ use super::{
     blocked::{ClassKey, Use},
     carrier::Carrier,
     engine::{Engine, Halt, MESSAGE, WAITED},
+    link::Link,
     matching::{Envelope, Side},
 };
 use crate::queue::Event;
@@ -20,7 +21,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         poll();
         let id = event.what & !(MESSAGE | WAITED);
         let task = self.graph.task(TaskId(id));
-        let owner = self.owner[id as usize];
+        let owner = self.links[id as usize].owner;
         self.until = event.time;
         if event.what & MESSAGE != 0 {
             return self.message(event, id, task, owner);
@@ -106,7 +107,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         self.hold_nic(task.peer, at.nic, time, price.nic)?;
         self.record(task.peer, Task { kind: Kind::Receive, ..task }, Some(from), time, end);
         let (graph, envelope) = (self.graph, Envelope { source: from, tag: task.tag });
-        let posted = |id: u32| {
+        let posted = |id: u32, _: Link| {
             let receive = graph.task(TaskId(id));
             Envelope { source: receive.peer, tag: receive.tag }
         };
@@ -131,15 +132,15 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
     fn receive(&mut self, time: u64, id: u32, task: Task, rank: u32) {
         self.counts[Kind::Receive as usize] += 1;
         self.start(id);
-        let (graph, owner) = (self.graph, &self.owner);
+        let graph = self.graph;
         let wanted = Envelope { source: task.peer, tag: task.tag };
-        let arrived = |id: u32| Envelope { source: owner[id as usize], tag: graph.task(TaskId(id)).tag };
+        let arrived = |id: u32, link: Link| Envelope { source: link.owner, tag: graph.task(TaskId(id)).tag };
         let mut from = rank;
         match self.matching.take(&mut self.links, rank, Side::Messages, wanted, arrived) {
             Some(message) => {
                 self.left_over -= 1;
                 self.end(id, 0);
-                from = self.owner[message as usize];
+                from = self.links[message as usize].owner;
                 if task.amount > self.eager {
                     self.release_sender(time, message, from, rank, task);
                 }

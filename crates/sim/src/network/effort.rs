@@ -11,7 +11,8 @@ use unisono_base::{
 use unisono_lower::tasks::{Kind, TaskGraph};
 use unisono_machine::network::Header;
 
-use super::{Interconnect, SimError, packets};
+use super::{Interconnect, SimError, packets, regions};
+use crate::endpoint::engine;
 
 /// Steps of a packet, and of a queue that is made: measured with alltoalls on HammingMeshes.
 const STEPS_A_PACKET: u128 = 400;
@@ -26,9 +27,22 @@ const SAMPLED_PAIRS: u64 = 256;
 const MOST_HOPS: u32 = 1 << 10;
 
 /// Compares the run with the limits.
-pub(super) fn admit(graph: &TaskGraph, interconnect: &Interconnect) -> Result<(), SimError> {
+pub(super) fn admit(graph: &TaskGraph, interconnect: &Interconnect, jobs: u32) -> Result<(), SimError> {
     let (bytes, steps) = effort(graph, interconnect)?;
-    Ok(limits::admit("the simulation of packets", bytes, steps)?)
+    let tasks = graph.task_count() as u64;
+    // Each of the messages may be noted at its receiver too; they are not more than the tasks.
+    let more = of_more_threads(jobs, tasks, tasks, interconnect);
+    Ok(limits::admit("the simulation of packets", bytes + more, steps)?)
+}
+
+/// Bytes of the tables of all threads but the first: each has those of the plane, of the ranks and of the tasks, and
+/// notes the messages that others send.
+fn of_more_threads(jobs: u32, tasks: u64, messages: u64, interconnect: &Interconnect) -> u128 {
+    let more = regions::most(interconnect, jobs as usize).saturating_sub(1) as u128;
+    let ranks = u128::from(interconnect.plane.accelerators());
+    let (of_plane, _) = tables(interconnect);
+    let of_messages = regions::FOREIGN_BYTES * u128::from(messages);
+    more * (of_plane + of_messages + engine::TASK_BYTES * u128::from(tasks) + engine::RANK_BYTES * ranks)
 }
 
 /// Returns the bytes and the elementary steps that a run takes, from the number of its packets.
@@ -87,14 +101,16 @@ pub struct TrafficEstimate {
 }
 
 impl TrafficEstimate {
-    /// Estimates that many messages of `bytes` each between accelerators drawn evenly.
-    pub fn new(messages: u64, bytes: u64, interconnect: &Interconnect) -> Self {
+    /// Estimates that many messages of `bytes` each between accelerators drawn evenly, on `jobs` threads.
+    pub fn new(messages: u64, bytes: u64, jobs: u32, interconnect: &Interconnect) -> Self {
         let packets = u128::from(messages) * u128::from(packets_of(bytes, interconnect));
         let (of_tables, steps) = tables(interconnect);
         Self {
             packets,
             hops: packets as f64 * mean_hops(interconnect),
-            bytes: of_tables + (TRAFFIC_BYTES_A_MESSAGE + packets::MESSAGE_BYTES) * u128::from(messages),
+            bytes: of_tables
+                + (TRAFFIC_BYTES_A_MESSAGE + packets::MESSAGE_BYTES) * u128::from(messages)
+                + of_more_threads(jobs, messages.saturating_mul(2), messages, interconnect),
             steps: steps + STEPS_A_PACKET * packets,
         }
     }

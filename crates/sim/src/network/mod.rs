@@ -269,7 +269,7 @@ fn check(graph: &TaskGraph, interconnect: &Interconnect, options: &Options) -> R
             return no(what, format!("{ps} ps"), format!("at most {MOST_PS} ps"));
         }
     }
-    effort::admit(graph, interconnect)
+    effort::admit(graph, interconnect, options.jobs)
 }
 
 /// Picoseconds that a packet, a link or a host may take: 13 days.

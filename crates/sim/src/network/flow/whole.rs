@@ -33,7 +33,7 @@ pub(super) fn alltoall(net: &Interconnect, bytes: u64) -> Option<Run> {
         computing: net.computing.clone(),
         ..*net
     };
-    let estimate = TrafficEstimate::new(u64::from(all) * u64::from(others), bytes, &whole);
+    let estimate = TrafficEstimate::new(u64::from(all) * u64::from(others), bytes, 1, &whole);
     if estimate.hops > MOST_HOPS || estimate.check().is_err() {
         return None;
     }

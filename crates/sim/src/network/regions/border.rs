@@ -47,6 +47,9 @@ struct Foreign {
     id: u32,
 }
 
+/// Of a message of another region, for estimates.
+pub(in super::super) const FOREIGN_BYTES: u128 = size_of::<Foreign>() as u128;
+
 pub(in super::super) struct Border<'a> {
     regions: &'a Regions,
     region: usize,

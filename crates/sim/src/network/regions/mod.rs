@@ -8,7 +8,7 @@
 //! results are equal.
 //!
 //! A run that fails or that cannot be divided is run by one thread, which reports the reason. Every thread has tables
-//! of the whole plane, and 20 bytes for each task of the graph, which the limits of memory do not count.
+//! of the whole plane, and of all ranks and tasks of the graph; estimates of memory count them for each.
 
 mod border;
 mod meeting;
@@ -26,7 +26,7 @@ use std::{
 use unisono_base::{interrupt::poll, narrow};
 use unisono_lower::tasks::TaskGraph;
 
-pub(super) use self::border::Border;
+pub(super) use self::border::{Border, FOREIGN_BYTES};
 use self::{
     border::Sent,
     meeting::{Attending, Meeting},
@@ -54,6 +54,11 @@ struct Done {
     packets: u64,
     hops: u64,
     link_packets: Vec<u64>,
+}
+
+/// The most regions into which a plane is divided for so many threads.
+pub(super) fn most(interconnect: &Interconnect, jobs: usize) -> usize {
+    jobs.min(partition::MOST).min(interconnect.plane.accelerators() as usize)
 }
 
 /// Runs a graph on `options.jobs` threads; nothing if it does not succeed.

@@ -20,7 +20,7 @@ pub(in super::super) struct Regions {
 }
 
 /// Regions of a run; the number of a message has so many bits for its own.
-const MOST: usize = 1 << (30 - PLACE_BITS);
+pub(super) const MOST: usize = 1 << (30 - PLACE_BITS);
 
 impl Regions {
     /// Divides a plane among `count` threads; nothing where the run cannot be divided: into one region, with traces or
@@ -28,7 +28,7 @@ impl Regions {
     /// no latency.
     pub fn new(graph: &TaskGraph, interconnect: &Interconnect, options: &Options, count: usize) -> Option<Self> {
         let Interconnect { plane, timing, .. } = interconnect;
-        let count = count.min(MOST).min(plane.accelerators() as usize);
+        let count = super::most(interconnect, count);
         let computes = options.places.iter().any(|&place| place >= plane.accelerators());
         let records = !options.hosts.trace.ranks.is_empty() || !options.hosts.leaving.is_empty();
         if count < 2 || computes || records || graph.task_count() >= 1 << PLACE_BITS {

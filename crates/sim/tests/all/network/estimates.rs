@@ -13,7 +13,7 @@ fn an_alltoall_has_the_packets_and_about_the_hops_of_its_estimate() {
         let ranks = u64::from(net.plane.accelerators());
         let found = run(&pattern::linear_alltoall(net.plane.accelerators(), 2500).unwrap(), &net, &Options::default());
         let found = found.unwrap();
-        let estimate = TrafficEstimate::new(ranks * (ranks - 1), 2500, &net);
+        let estimate = TrafficEstimate::new(ranks * (ranks - 1), 2500, 1, &net);
         assert_eq!(estimate.packets, u128::from(found.packets), "{topology}");
         let ratio = estimate.hops / found.hops as f64;
         assert!((0.85..1.15).contains(&ratio), "{topology}: {ratio}");
@@ -22,9 +22,21 @@ fn an_alltoall_has_the_packets_and_about_the_hops_of_its_estimate() {
 
 #[test]
 fn an_estimate_says_packets_memory_and_time() {
-    let estimate = TrafficEstimate::new(1 << 28, 1 << 20, &interconnect("name = 'torus'\ndims = [3, 4]"));
+    let estimate = TrafficEstimate::new(1 << 28, 1 << 20, 1, &interconnect("name = 'torus'\ndims = [3, 4]"));
     let text = estimate.to_string();
     assert_eq!(estimate.packets, (1 << 28) * 1049);
     assert!(text.starts_with("2.8e11 packets a plane, about "), "{text}");
     assert!(text.contains(" GB of memory and ") && text.ends_with(" h of one core"), "{text}");
+}
+
+/// Each thread has tables of its own; one accelerator has one thread.
+#[test]
+fn an_estimate_counts_the_tables_of_all_threads() {
+    let net = interconnect("name = 'torus'\ndims = [3, 4]");
+    let bytes = |jobs| TrafficEstimate::new(1 << 20, 1 << 20, jobs, &net).bytes;
+    let of_a_thread = bytes(2) - bytes(1);
+    // Two tasks of 8 bytes and a message of 16 at its receiver.
+    assert!(of_a_thread >= 32 << 20 && of_a_thread < bytes(1), "{of_a_thread}");
+    assert_eq!(bytes(5) - bytes(1), 4 * of_a_thread);
+    assert_eq!(bytes(1000), bytes(12));
 }

@@ -1,0 +1,120 @@
+//! The labels of one rank.
+
+use rustc_hash::FxHashMap;
+use unisono_base::{TaskId, narrow};
+
+use super::line::{Wrong, shown};
+
+/// Numbers of labels have no more digits than this.
+const MOST_DIGITS: usize = 9;
+/// A table of numbered labels has no more free places than this, and three for each label.
+const MOST_FREE: usize = 1 << 10;
+
+/// The tasks by label; of two definitions of a label, the first counts.
+#[derive(Default)]
+pub(super) struct Labels {
+    /// The letter of the labels that are one letter and a number, such as `l17`; 0 before the first.
+    letter: u8,
+    /// Those labels by number: 1 more than the task, 0 for none.
+    numbered: Vec<u32>,
+    defined: usize,
+    /// Others of up to 16 bytes, as a number.
+    short: FxHashMap<u128, TaskId>,
+    long: FxHashMap<Box<[u8]>, TaskId>,
+}
+
+impl Labels {
+    pub fn define(&mut self, label: &[u8], task: TaskId) {
+        if self.letter == 0 {
+            self.letter = label[0];
+        }
+        self.defined += 1;
+        let number = number(self.letter, label).filter(|&number| number < MOST_FREE + 4 * self.defined);
+        if let Some(number) = number {
+            if number >= self.numbered.len() {
+                self.numbered.resize(number + 1, 0);
+            }
+            // A number that was too large for the table at first is in the other one.
+            if self.numbered[number] == 0 && (self.short.is_empty() || self.find_other(label).is_none()) {
+                self.numbered[number] = task.0 + 1;
+            }
+        } else if let Some(packed) = pack(label) {
+            self.short.entry(packed).or_insert(task);
+        } else if !self.long.contains_key(label) {
+            self.long.insert(label.into(), task);
+        }
+    }
+
+    pub fn find(&self, label: &[u8]) -> Result<TaskId, Wrong> {
+        if let Some(&task) = number(self.letter, label).and_then(|number| self.numbered.get(number))
+            && task != 0
+        {
+            return Ok(TaskId(task - 1));
+        }
+        self.find_other(label).ok_or_else(|| match label {
+            [] => "a label is missing after requires or irequires".to_owned(),
+            _ => format!("label '{}' is not defined in this rank so far", shown(label)),
+        })
+    }
+
+    fn find_other(&self, label: &[u8]) -> Option<TaskId> {
+        match pack(label) {
+            Some(packed) => self.short.get(&packed).copied(),
+            None => self.long.get(label).copied(),
+        }
+    }
+
+    /// A table that was large once is not cleared again and again.
+    pub fn clear(&mut self) {
+        if self.short.capacity() > 8 * self.short.len() + 64 {
+            self.short = FxHashMap::default();
+        }
+        self.short.clear();
+        self.long = FxHashMap::default();
+        self.numbered.clear();
+        (self.letter, self.defined) = (0, 0);
+    }
+}
+
+/// The number of a label that is `letter` and a number without leading zeros.
+#[inline(always)]
+fn number(letter: u8, label: &[u8]) -> Option<usize> {
+    let [first, digits @ ..] = label else { return None };
+    let is_plain = *first == letter && matches!(digits, [b'0'] | [b'1'..=b'9', ..]) && digits.len() <= MOST_DIGITS;
+    let add = |number: u32, digit: &u8| digit.is_ascii_digit().then(|| 10 * number + u32::from(digit - b'0'));
+    if is_plain { digits.iter().try_fold(0, add).map(narrow) } else { None }
+}
+
+fn pack(label: &[u8]) -> Option<u128> {
+    let fold = |packed, &byte| packed << 8 | u128::from(byte);
+    (label.len() <= 16).then(|| label.iter().fold(0, fold))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_definition_counts_wherever_it_is() {
+        let mut labels = Labels::default();
+        // l5000 does not fit in the table at first, and does when it comes again.
+        labels.define(b"l5000", TaskId(0));
+        (1..2000).for_each(|n| labels.define(format!("l{n}").as_bytes(), TaskId(n)));
+        labels.define(b"l5000", TaskId(7000));
+        labels.define(b"l7", TaskId(7001));
+        for (label, task) in [("l5000", 0), ("l7", 7), ("l1999", 1999)] {
+            assert_eq!(labels.find(label.as_bytes()), Ok(TaskId(task)), "{label}");
+        }
+        for label in ["l0", "l007", "m7", "l", "l2000", "l4999", "l99999999999", ""] {
+            assert!(labels.find(label.as_bytes()).is_err(), "{label}");
+        }
+        labels.define(b"l007", TaskId(8));
+        labels.define(b"m7", TaskId(9));
+        labels.define(b"a_label_of_many_bytes", TaskId(10));
+        labels.define(b"a_label_of_many_bytes", TaskId(11));
+        let found = [&b"l007"[..], b"m7", b"a_label_of_many_bytes", b"l7"].map(|label| labels.find(label).unwrap().0);
+        assert_eq!(found, [8, 9, 10, 7]);
+        labels.clear();
+        assert!(labels.find(b"l7").is_err() && labels.find(b"l5000").is_err());
+    }
+}
