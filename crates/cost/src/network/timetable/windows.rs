@@ -3,8 +3,8 @@
 //! A packet takes a place in the buffer of its channel, which is a link with a virtual channel, when it starts on the
 //! link. If it goes on at once, the node before the link knows that the place is free a round trip and the packet's own
 //! time on the link later: D = alpha + latency + s. A packet that waits behind the link for w holds its place for
-//! D + w. So of B places a packet takes (D + w) / B of the channel's time, and a channel sends no more than B packets in
-//! D, however fast the link is. A channel that was idle sends B packets at the rate of the link first.
+//! D + w. So of B places a packet takes (D + w) / B of the channel's time, and a channel sends no more than B packets
+//! in D, however fast the link is. A channel that was idle sends B packets at the rate of the link first.
 
 use unisono_base::rounded;
 use unisono_machine::network::Hop;
