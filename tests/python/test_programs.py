@@ -132,7 +132,7 @@ def test_large_groups_that_lie_alike_take_forests() -> None:
     free = row(un.step(TRANSFORMER, "hx2mesh-small", **RATES))
     rings = row(un.step(TRANSFORMER, "hx2mesh-small", algorithms={"allreduce": "bidirectional-ring"}, **RATES))
     assert free["algorithm"] == "forest"
-    assert free["bound"]["seconds"] < free["seconds"] < 0.6 * rings["seconds"]
+    assert free["bound"] < free["seconds"] < 0.6 * rings["seconds"]
     # On a torus the messages of all groups meet, and forests of one group would put too much on its links.
     assert row(un.step(TRANSFORMER, "torus2d-small", **RATES))["algorithm"] == "dual-rings"
 
