@@ -145,6 +145,18 @@ def test_another_algorithm_is_asked_for_with_what_if(small: str) -> None:
         un.step(small, "torus2d-small", algorithms={"allreduce": "in-network"})
 
 
+def test_large_groups_that_lie_alike_take_forests() -> None:
+    def row(report: reports.StepReport) -> Any:
+        return next(row for row in report["collectives"] if (row["kind"], row["group"]) == ("allreduce", 32))
+
+    free = row(un.step(TRANSFORMER, "hx2mesh-small", **RATES))
+    rings = row(un.step(TRANSFORMER, "hx2mesh-small", algorithms={"allreduce": "bidirectional-ring"}, **RATES))
+    assert free["algorithm"] == "forest"
+    assert free["bound"] < free["seconds"] < 0.6 * rings["seconds"]
+    # On a torus the messages of all groups meet, and forests of one group would put too much on its links.
+    assert row(un.step(TRANSFORMER, "torus2d-small", **RATES))["algorithm"] == "dual-rings"
+
+
 def test_the_price_of_the_network_is_reported(small: str) -> None:
     report = un.step(small, "fattree-small", what_if=[{"machine": "torus2d-small"}, {"machine": "dgx-h100"}])
     facts = un.machine("fattree-small").topology
@@ -307,6 +319,25 @@ def test_a_schedule_as_traces_takes_the_same_time(tmp_path: Path, machine: str, 
     report = un.step(tmp_path / "out", machine)
     assert 0.5 * run.seconds < report["seconds"] < 2 * run.seconds
     assert un.step(tmp_path / "out", machine, level="packet")["seconds"] == pytest.approx(run.seconds, rel=1e-9)
+
+
+@pytest.mark.parametrize("ending", ["sched", "xml"])
+def test_a_schedule_is_a_program(tmp_path: Path, ending: str) -> None:
+    plan = un.plan("allreduce", "torus2d-small", shape=8, elements=8, algorithm="ring")
+    path = tmp_path / f"ring.{ending}"
+    if ending == "sched":
+        un.save(plan.schedule, path)
+    else:
+        un.emit(plan.schedule, "msccl-xml", path)
+    report = un.step(path, "torus2d-small", level="packet")
+    assert (report["format"], report["accelerators"]) == ("chakra", 8)
+    assert report["seconds"] == pytest.approx(un.simulate(un.load(path), machine="torus2d-small").seconds, rel=1e-9)
+    with pytest.raises(un.InputError, match="states its own"):
+        un.read_workload(path, ranks=8)
+    path.write_text("<algo" if ending == "xml" else "schedule")
+    ran = call("workload", "--from", str(path), "--machine", "torus2d-small")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert f"ring.{ending}" in ran.err
 
 
 def test_sums_of_traces_take_the_time_of_the_machine(tmp_path: Path) -> None:

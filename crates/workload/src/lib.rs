@@ -12,6 +12,7 @@ mod graph;
 mod groups;
 pub mod hlo;
 pub mod kineto;
+mod meetings;
 mod packed;
 mod pairs;
 mod read;

@@ -7,15 +7,19 @@ from pathlib import Path
 from typing import SupportsIndex
 
 from unisono._core import InputError, Machine, WorkloadGraph, collectives, workload_presets
-from unisono.base.files import MOST_DESCRIPTION_BYTES, exists, file_name, read_bytes, read_text, title
+from unisono.base.files import MOST_DESCRIPTION_BYTES, exists, file_name, load, read_bytes, read_text, title
 from unisono.base.inputs import MachineLike, finite, whole
 from unisono.base.messages import shown
 from unisono.base.names import named
 from unisono.base.reports import StepReport
 from unisono.machines.cables import same_cables, stated_rates, with_rate
 from unisono.machines.descriptions import machine as machine_of
+from unisono.planning.emission import emit_files
 
 __all__ = ["price", "read_workload", "step"]
+
+#: Endings of files with a schedule.
+_SCHEDULES = (".sched", ".xml")
 
 #: Changes of the accelerator, of cables that state a rate of their own, and of cables that state none; all others are
 #: keys of a machine file.
@@ -34,6 +38,7 @@ def read_workload(
 
     A workload by its name, or its TOML file, is a program too. Its ranks lie as in ``unisono.workload``. A program of
     tasks in JSON, as ``unisono.discover`` reads it, is taken among ``ranks``; its communication is what is discovered.
+    A schedule (``.sched``) and an algorithm of MSCCL (``.xml``) are read as the traces of their messages.
 
     An operation whose time is not known is counted in ``unknown`` of the report; with ``strict`` it is an error.
 
@@ -46,7 +51,8 @@ def read_workload(
     count = None if ranks is None else whole("ranks", ranks)
     if count is not None and not 1 <= count < 2**32:
         raise InputError(f"ranks is {count}; accepted are numbers from 1 on")
-    if count is not None and (text in [preset["name"] for preset in workload_presets()] or text.endswith(".toml")):
+    states_ranks = text in [preset["name"] for preset in workload_presets()] or text.endswith((".toml", *_SCHEDULES))
+    if count is not None and states_ranks:
         raise InputError(
             f"ranks is given, and '{title(text)}' states its own; accepted with ranks is a program of tasks"
         )
@@ -61,6 +67,9 @@ def read_workload(
         )
     if text.endswith(".toml"):
         return WorkloadGraph.of_workload(title(text), read_text(text, MOST_DESCRIPTION_BYTES))
+    if text.endswith(_SCHEDULES):
+        traces = emit_files(load(text), "chakra")
+        return WorkloadGraph.read([(name, data) for name, data in traces.items() if isinstance(data, bytes)], strict)
     if not Path(text).is_dir():
         return WorkloadGraph.read([(title(text), read_bytes(text))], strict, count)
     inside = sorted(entry for entry in Path(text).iterdir() if entry.is_file() and not entry.name.startswith("."))

@@ -21,8 +21,8 @@ pub use group_loads::GroupLoad;
 pub use model::NetworkModel;
 pub use schedule::{MessageRound, message_rounds};
 pub use speeds::Speeds;
-pub use used_links::{UsedLinks, message_pairs};
 use unisono_synthesis::{Fabric, Graph};
+pub use used_links::{UsedLinks, message_pairs};
 
 /// The part of a network that runs a collective: its accelerators, and the model of their messages.
 pub struct NetworkPart {

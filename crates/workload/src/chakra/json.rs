@@ -3,16 +3,51 @@
 //! A node has `Id`, `Name`, `NodeType`, `data_deps` and `runtime` in microseconds; its other keys are the attributes of
 //! the other form. Source: `src/feeder/json_node.cpp` (github.com/mlcommons/chakra).
 
-use serde::Deserialize;
-use serde_json::Map;
+use std::fmt;
 
-use super::messages::{Node, Value};
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error, SeqAccess, Visitor},
+};
+use serde_json::Map;
+use unisono_base::interrupt::poll;
+
+use super::{
+    messages::{Node, Value},
+    rank::MOST_NODES,
+};
 
 const LIST: &str = "workload_graph";
 
 #[derive(Deserialize)]
 struct Trace {
-    workload_graph: Vec<JsonNode>,
+    #[serde(deserialize_with = "read_nodes")]
+    workload_graph: Vec<Node>,
+}
+
+/// Reads nodes one by one, so that what is not read of them takes no memory.
+fn read_nodes<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<Node>, D::Error> {
+    struct Nodes;
+    impl<'de> Visitor<'de> for Nodes {
+        type Value = Vec<Node>;
+
+        fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+            f.write_str("a list of nodes")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+            let mut nodes = Vec::new();
+            while let Some(read) = list.next_element()? {
+                poll();
+                nodes.push(node(read).without_unread());
+                if nodes.len() > MOST_NODES {
+                    return Err(A::Error::custom(format!("it has more than {MOST_NODES} nodes")));
+                }
+            }
+            Ok(nodes)
+        }
+    }
+    list.deserialize_seq(Nodes)
 }
 
 #[derive(Deserialize)]
@@ -47,7 +82,7 @@ pub fn is_it(begin: &[u8]) -> bool {
 pub fn nodes(bytes: &[u8]) -> Result<Vec<Node>, String> {
     let trace: Trace =
         serde_json::from_slice(bytes).map_err(|e| format!("the JSON form of a trace is damaged: {e}"))?;
-    Ok(trace.workload_graph.into_iter().map(node).collect())
+    Ok(trace.workload_graph)
 }
 
 fn node(read: JsonNode) -> Node {

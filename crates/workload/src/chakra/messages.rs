@@ -4,6 +4,8 @@
 
 use prost::Message;
 
+use super::rank::READ;
+
 #[derive(Clone, PartialEq, Message)]
 pub struct GlobalMetadata {
     #[prost(string, tag = "1")]
@@ -101,6 +103,19 @@ pub mod kind {
 }
 
 impl Node {
+    /// The node with the first attribute of each name that is read, and no others.
+    pub fn without_unread(mut self) -> Self {
+        let mut kept: Vec<Attribute> = Vec::new();
+        for attribute in std::mem::take(&mut self.attributes) {
+            let is_read = READ.contains(&&*attribute.name);
+            if is_read && kept.iter().all(|earlier| earlier.name != attribute.name) {
+                kept.push(attribute);
+            }
+        }
+        self.attributes = kept;
+        self
+    }
+
     fn value(&self, name: &str) -> Option<&Value> {
         self.attributes.iter().find(|attribute| attribute.name == name)?.value.as_ref()
     }

@@ -17,9 +17,27 @@ use crate::{
 };
 
 /// Traces of more nodes are refused.
-const MOST_NODES: usize = 1 << 20;
+pub const MOST_NODES: usize = 1 << 20;
+/// Larger nodes are refused: an attribute of two bytes takes fifty times as many in memory.
+const MOST_NODE_BYTES: usize = 1 << 22;
 /// Where all dependencies are kept, those of nodes that take no time pass to later nodes.
 const MOST_DEPENDENCIES: usize = 1 << 24;
+/// The attributes that are read.
+pub const READ: [&str; 13] = [
+    BEGUN,
+    SECONDS,
+    REDUCES,
+    "comm_dst",
+    "comm_size",
+    "comm_src",
+    "comm_tag",
+    "comm_type",
+    "is_cpu_op",
+    "num_ops",
+    "pg_name",
+    "root",
+    "tensor_size",
+];
 /// The attribute of ids of nodes that must have begun, separated by spaces. Other readers of traces pass over it.
 pub const BEGUN: &str = "unisono_begun";
 /// The attribute of a time that is not a whole number of microseconds.
@@ -153,22 +171,30 @@ fn begun(node: &Node, numbers: &FxHashMap<u64, u32>) -> Result<Vec<u32>, String>
 /// The nodes of a file, with the number of ranks that it states.
 fn nodes(bytes: &[u8]) -> Result<(Option<u32>, Vec<Node>), String> {
     if json::is_it(bytes) {
-        let nodes = json::nodes(bytes)?;
-        return if nodes.len() > MOST_NODES {
-            Err(format!("the trace has more than {MOST_NODES} nodes"))
-        } else {
-            Ok((None, nodes))
-        };
+        return Ok((None, json::nodes(bytes)?));
     }
     let (head, mut rest) = frame(bytes)?;
     let head =
         GlobalMetadata::decode(head).map_err(|_| "the first message is not the head of a Chakra trace".to_owned())?;
-    let mut nodes = Vec::new();
+    let mut nodes: Vec<Node> = Vec::new();
+    let mut dependencies = 0;
     while !rest.is_empty() {
         poll();
         let (message, after) = frame(rest)?;
+        let number = nodes.len() + 1;
+        if message.len() > MOST_NODE_BYTES {
+            return Err(format!(
+                "message {number} has {} bytes; accepted are nodes of at most {MOST_NODE_BYTES}",
+                message.len()
+            ));
+        }
         let node = Node::decode(message);
-        nodes.push(node.map_err(|_| format!("message {} is not a node of a Chakra trace", nodes.len() + 1))?);
+        let node = node.map_err(|_| format!("message {number} is not a node of a Chakra trace"))?.without_unread();
+        dependencies += node.ctrl_deps.len() + node.data_deps.len();
+        if dependencies > MOST_DEPENDENCIES {
+            return Err(format!("the trace has more than {MOST_DEPENDENCIES} dependencies"));
+        }
+        nodes.push(node);
         if nodes.len() > MOST_NODES {
             return Err(format!("the trace has more than {MOST_NODES} nodes"));
         }

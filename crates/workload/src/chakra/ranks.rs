@@ -73,10 +73,7 @@ pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadErr
         queues = Queues::AsReady;
         traces = self::traces(&by_rank, Kept::All, strict)?;
     }
-    let ids: Vec<Vec<u64>> = match queues {
-        Queues::InOrder => Vec::new(),
-        Queues::AsReady => traces.iter().map(|trace| trace.nodes.iter().map(|node| node.id).collect()).collect(),
-    };
+    let ids: Vec<Vec<u64>> = traces.iter().map(|trace| trace.nodes.iter().map(|node| node.id).collect()).collect();
     let mut unknown = BTreeMap::new();
     for name in traces.iter().flat_map(|trace| &trace.unknown) {
         *unknown.entry(name.clone()).or_default() += 1;
@@ -106,7 +103,8 @@ pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadErr
         unknown,
         notes: Vec::new(),
     };
-    graph.check_messages().map_err(|Unmatched { rank, node, message }| {
+    let both_ends = graph.check_messages().and_then(|()| graph.check_collectives());
+    both_ends.map_err(|Unmatched { rank, node, message }| {
         Wrong { place: Place::Node { rank, node: ids[rank as usize][node] }, message }.of(&by_rank[&rank].0)
     })?;
     Ok(graph)

@@ -1,17 +1,53 @@
 //! The parts of a trace that are read. All other keys are passed over.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt};
 
-use serde::Deserialize;
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error, SeqAccess, Visitor},
+};
 use serde_json::Value;
-use unisono_base::excerpt;
+use unisono_base::{excerpt, interrupt::poll};
 
 #[derive(Deserialize)]
 pub struct Trace<'a> {
     #[serde(rename = "distributedInfo")]
     pub distributed: Option<Distributed>,
-    #[serde(rename = "traceEvents", borrow)]
-    pub events: Vec<Event<'a>>,
+    /// Those that take time on a device, by their number in the file.
+    #[serde(rename = "traceEvents", borrow, deserialize_with = "on_device")]
+    pub events: Vec<(u64, Event<'a>)>,
+}
+
+/// Traces of more events on a device are refused.
+const MOST_EVENTS: usize = 1 << 20;
+
+/// Reads events one by one, so that those of the host take no memory.
+fn on_device<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<(u64, Event<'de>)>, D::Error> {
+    struct OnDevice;
+    impl<'de> Visitor<'de> for OnDevice {
+        type Value = Vec<(u64, Event<'de>)>;
+
+        fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+            f.write_str("a list of events")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+            let mut kept = Vec::new();
+            let mut number = 0;
+            while let Some(event) = list.next_element::<Event<'de>>()? {
+                poll();
+                if event.is_on_device() {
+                    kept.push((number, event));
+                }
+                if kept.len() > MOST_EVENTS {
+                    return Err(A::Error::custom(format!("more than {MOST_EVENTS} device events")));
+                }
+                number += 1;
+            }
+            Ok(kept)
+        }
+    }
+    list.deserialize_seq(OnDevice)
 }
 
 #[derive(Deserialize)]

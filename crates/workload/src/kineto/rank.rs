@@ -9,9 +9,6 @@ use crate::{
     error::{Place, Wrong},
 };
 
-/// Traces of more kernels are refused.
-const MOST_KERNELS: usize = 1 << 20;
-
 /// A collective of a trace: of its group, the name and, where the trace has them, the ranks.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Met {
@@ -68,7 +65,7 @@ pub fn read(bytes: &[u8], strict: bool) -> Result<RankTrace, Wrong> {
     let info = trace.distributed.as_ref();
     let (rank, world) = (info.and_then(|info| info.rank), info.and_then(|info| info.world_size));
     let mut read = RankTrace { rank: rank.unwrap_or(0), world, nodes: Vec::new(), unknown: Vec::new() };
-    if rank.is_none() && trace.events.iter().any(|event| met_name(event).is_some()) {
+    if rank.is_none() && trace.events.iter().any(|(_, event)| met_name(event).is_some()) {
         return Err(Wrong::file(
             "it has collectives, and no distributedInfo with the rank; record it with a process group",
         ));
@@ -77,8 +74,9 @@ pub fn read(bytes: &[u8], strict: bool) -> Result<RankTrace, Wrong> {
         return Err(Wrong::file(format!("it is of rank {}, and its world_size is {world}", read.rank)));
     }
     let mut kernels = Vec::new();
-    for (number, event) in (0..).zip(&trace.events).filter(|(_, event)| event.is_on_device()) {
+    for (number, event) in &trace.events {
         poll();
+        let number = *number;
         let wrong = |message| Wrong { place: Place::Node { rank: read.rank, node: number }, message };
         let (begin, end) = event.times().map_err(wrong)?;
         let communicates = match met_name(event) {
@@ -107,9 +105,6 @@ pub fn read(bytes: &[u8], strict: bool) -> Result<RankTrace, Wrong> {
             },
         };
         kernels.push(Kernel { event: number, name: event.name.to_string(), begin, end, communicates });
-        if kernels.len() > MOST_KERNELS {
-            return Err(wrong(format!("the trace has more than {MOST_KERNELS} kernels")));
-        }
     }
     kernels.sort_by(|a, b| a.begin.total_cmp(&b.begin).then(a.event.cmp(&b.event)));
     read.nodes = nodes(kernels);
@@ -123,7 +118,7 @@ fn is_of_nccl(name: &str) -> bool {
 }
 
 fn met_name<'a>(event: &'a Event) -> Option<(&'a str, &'a Arguments)> {
-    let arguments = event.args.as_ref().filter(|_| event.is_on_device())?;
+    let arguments = event.args.as_ref()?;
     Some((arguments.collective.as_deref()?, arguments))
 }
 

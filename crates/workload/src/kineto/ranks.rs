@@ -132,7 +132,8 @@ impl<'a> Program<'a> {
             findings: Vec::new(),
             unknown,
         };
-        graph.check_messages().map_err(|unmatched| {
+        let both_ends = graph.check_messages().and_then(|()| graph.check_collectives());
+        both_ends.map_err(|unmatched| {
             let (origin, trace) = &traces[&unmatched.rank];
             let node = trace.nodes.get(unmatched.node).map_or(0, |node| node.event);
             Wrong { place: Place::Node { rank: unmatched.rank, node }, message: unmatched.message }.of(origin)

@@ -228,6 +228,66 @@ fn mistakes_are_named_with_rank_and_node() {
     assert_eq!(refused(&files), "t.0.et, rank 0: the compressed file is damaged or cut off");
 }
 
+/// Ranks of a group make the same collectives. Only sums must be equally long on all of them.
+#[test]
+fn groups_agree_between_ranks() {
+    let of = |kind: u64, bytes: u64, root: u64| {
+        let node = node(7, COLLECTIVE, &[]).attribute("comm_type", 9, kind).attribute("comm_size", 9, bytes);
+        node.attribute("root", 7, root).text("pg_name", "a")
+    };
+    let first = [of(0, 64, 0)];
+    let with = |last: &[Raw]| read(&ranks(3, |rank| file(if rank < 2 { &first } else { last })), true);
+    let accepted = "accepted are traces in which all ranks of a group make the same collectives in the same order";
+    let broadcast = |root: u32| read(&ranks(3, |rank| file(&[of(5, 64, u64::from(rank == root))])), true);
+    let cases = [
+        (
+            with(&[of(0, 32, 0)]),
+            "it is allreduce of 32 bytes, where rank 0 of the same group makes allreduce of 64 bytes",
+        ),
+        (
+            with(&[of(2, 64, 0)]),
+            "it is allgather of 64 bytes, where rank 0 of the same group makes allreduce of 64 bytes",
+        ),
+        (
+            broadcast(2),
+            "it is broadcast of 64 bytes with root 1, where rank 0 of the same group makes broadcast of 64 bytes with \
+             root 0",
+        ),
+    ];
+    for (found, message) in cases {
+        assert_eq!(found.unwrap_err().to_string(), format!("traces/t.2.et, rank 2, node 7: {message}; {accepted}"));
+    }
+    let more = with(&[of(0, 64, 0), node(9, COLLECTIVE, &[]).attribute("comm_type", 9, 9).text("pg_name", "a")]);
+    let missed = "it is barrier of 0 bytes, which rank 0 of the same group does not make";
+    assert_eq!(more.unwrap_err().to_string(), format!("traces/t.2.et, rank 2, node 9: {missed}; {accepted}"));
+    read(&ranks(3, |rank| file(&[of(6, 64 * u64::from(rank + 1), 0)])), true).unwrap();
+}
+
+/// A short file is unpacked or decoded to at most some hundred megabytes.
+#[test]
+fn short_files_of_long_traces_are_refused() {
+    let packed = |begin: &[u8], repeated: &[u8], times: usize| {
+        let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+        packed.write_all(begin).unwrap();
+        packed.write_all(&repeated.repeat(times)).unwrap();
+        refused(&[("t.0.et".to_owned(), packed.finish().unwrap())])
+    };
+    let head = file(&[]);
+    let node_of = |bytes: usize| [&head[..], &Raw::default().varint(bytes as u64).0].concat();
+    let most = 1 << 22;
+    let message = format!("t.0.et, rank 0: message 1 has {} bytes; accepted are nodes of at most {most}", most + 2);
+    // An attribute without a name, and dependencies on a node.
+    assert_eq!(packed(&node_of(most + 2), &[0x52, 0], most / 2 + 1), message);
+    let three = [&Raw::default().varint(1 << 20).0[..], &Raw::default().bytes(5, &vec![2; (1 << 20) - 4]).0].concat();
+    assert_eq!(packed(&head, &three, 17), "t.0.et, rank 0: the trace has more than 16777216 dependencies");
+    assert_eq!(packed(&head, &[0], (1 << 20) + 1), "t.0.et, rank 0: the trace has more than 1048576 nodes");
+    let json = packed(b"{\"workload_graph\": [", b"{\"Id\": 1, \"NodeType\": 4},", (1 << 20) + 1);
+    assert!(
+        json.contains("t.0.et, rank 0: the JSON form of a trace is damaged: it has more than 1048576 nodes"),
+        "{json}"
+    );
+}
+
 #[test]
 fn every_beginning_of_a_trace_is_refused_or_read() {
     let whole = file(&[node(0, COMPUTE, &[]).number(7, 5), allreduce(1, &[0]).text("pg_name", "a")]);

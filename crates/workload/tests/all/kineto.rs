@@ -179,6 +179,53 @@ fn mistakes_are_named_with_rank_and_event() {
     assert_eq!(refused(&[trace(3, 3, &[])]), "runs/step.3.json: it is of rank 3, and its world_size is 3");
 }
 
+/// Kernels of NCCL and RCCL without metadata communicate, and are neither compute nor a known collective.
+#[test]
+fn kernels_without_metadata_are_counted() {
+    let bare = |name: &str| json!({"ph": "X", "cat": "kernel", "name": name, "ts": 4.0, "dur": 2.0});
+    let name = "ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)";
+    let events = [kernel(0.0, 4.0), bare(name), bare(name), bare("rcclKernel_AllGather")];
+    let graph = read(&[trace(0, 1, &events)], false).unwrap();
+    let counts: Vec<(&str, u64)> = graph.unknown.iter().map(|(name, count)| (&**name, *count)).collect();
+    assert_eq!(
+        counts,
+        [("ncclKernel_AllReduce_RING_LL_Sum_float without metadata", 2), ("rcclKernel_AllGather without metadata", 1)]
+    );
+    assert_eq!(graph.classes[0].nodes.len(), 1);
+    let message = read(&[trace(0, 1, &events)], true).unwrap_err().to_string();
+    assert_eq!(
+        message,
+        "runs/step.0.json, rank 0, node 2: 'ncclKernel_AllReduce_RING_LL_Sum_float without metadata' is not known; without \
+         --strict it is counted and left out"
+    );
+}
+
+/// Ranks of a group make the same collectives in the same order.
+#[test]
+fn groups_agree_between_ranks() {
+    let of = |rank, names: &[&str]| {
+        let events: Vec<Value> = names.iter().map(|name| collective(name, 4.0, 5.0, "[0, 1]")).collect();
+        trace(rank, 2, &events)
+    };
+    let message = read(&[of(0, &["allreduce"]), of(1, &["_allgather_base"])], true).unwrap_err().to_string();
+    assert!(message.starts_with("runs/step.1.json, rank 1, node 1: it is allgather of "), "{message}");
+    let message = read(&[of(0, &["allreduce", "allreduce"]), of(1, &["allreduce"])], true).unwrap_err().to_string();
+    assert!(message.starts_with("runs/step.0.json, rank 0, node 2: it is allreduce of "), "{message}");
+    assert!(message.contains("which rank 1 of the same group does not make; accepted are traces"), "{message}");
+}
+
+/// Events of the host take no memory, and those of a device are limited.
+#[test]
+fn events_are_limited() {
+    let list = |event: &str, count: usize| {
+        let text = format!("{{\"traceEvents\": [{}{event}]}}", format!("{event},").repeat(count - 1));
+        read(&[("a.json".to_owned(), text.into_bytes())], true)
+    };
+    assert_eq!(list("{}", 1 << 21).unwrap().classes[0].nodes.len(), 0);
+    let message = list("{\"cat\": \"kernel\", \"ts\": 0, \"dur\": 0}", (1 << 20) + 1).unwrap_err().to_string();
+    assert!(message.ends_with("profiler: more than 1048576 device events"), "{message}");
+}
+
 /// A message of 1000 elements of bf16 with a rank.
 fn message(name: &str, begin: f64, end: f64, peer: u32) -> Value {
     let key = if name == "send" { "Dst Rank" } else { "Src Rank" };

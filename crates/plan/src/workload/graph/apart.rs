@@ -81,8 +81,7 @@ fn best_of_others(problem: &Problem, most_seconds: f64) -> Option<Timed> {
     let mut best: Option<Timed> = None;
     for (algorithm, params) in candidates_among(&case, &Params::new(), |algorithm| algorithm.name() != FOREST) {
         check();
-        let is_closed =
-            matches!(algorithm.profile(&case, &params), Some(Profile::Exchanges(_) | Profile::Rounds(_)));
+        let is_closed = matches!(algorithm.profile(&case, &params), Some(Profile::Exchanges(_) | Profile::Rounds(_)));
         if is_closed || !target.simulates(algorithm) || target.is_slow(collective, algorithm, &params) {
             continue;
         }

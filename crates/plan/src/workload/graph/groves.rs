@@ -24,7 +24,8 @@ const MOST_OF_ALL: u64 = 1 << 21;
 /// Trees of a forest whose links tell what those of others carry.
 const TELLING: u32 = 16;
 
-/// Links of forests of more chunks are busy for at least this share of the time of one of few chunks; 0.96 was measured.
+/// The links of forests of more chunks are expected to be busy for at least this share of the time of one of few chunks;
+/// measured were 1.0 to 1.11 (docs/results.md).
 const OF_MORE: f64 = 0.9;
 
 /// Forests of groups of equal size.
@@ -58,9 +59,9 @@ impl Groves<'_> {
             let most = best.as_ref().map_or(most_seconds, |best| best.time.seconds);
             let timed = target.time_within(collective, algorithm, params, Time::from_ns(most * 1e9));
             let found = timed.ok().flatten().filter(|found| found.time.seconds <= most);
-            let is_last = best.as_ref().is_some_and(|best| {
-                found.as_ref().is_none_or(|found| found.time.seconds * WORTH > best.time.seconds)
-            });
+            let is_last = best
+                .as_ref()
+                .is_some_and(|best| found.as_ref().is_none_or(|found| found.time.seconds * WORTH > best.time.seconds));
             best = found.or(best);
             if is_last {
                 break;

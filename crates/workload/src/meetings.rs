@@ -1,0 +1,94 @@
+//! Collectives among ranks: all ranks of a group make the same ones in the same order.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use unisono_collective::Kind;
+
+use crate::{Collected, Unmatched, Work, WorkloadGraph};
+
+/// The collectives of a class by their sets of groups, each with its node.
+type Made = FxHashMap<u32, Vec<(Collected, usize)>>;
+
+impl WorkloadGraph {
+    /// Checks that the ranks of every group make equally many collectives, of the same kinds and with the same roots,
+    /// and that sums have equal lengths. Other collectives may have a length for each rank.
+    ///
+    /// # Errors
+    /// The first collective of a rank that another rank of its group does not make.
+    pub fn check_collectives(&self) -> Result<(), Unmatched> {
+        if self.classes.len() < 2 {
+            return Ok(());
+        }
+        let class_of = self.class_of();
+        let made: Vec<Made> = (0..self.classes.len()).map(|class| self.made(class)).collect();
+        let mut compared = FxHashSet::default();
+        for (number, groups) in (0_u32..).zip(&self.groups) {
+            for group in groups.iter() {
+                let first = group[0];
+                for &rank in &group[1..] {
+                    let [one, other] = [first, rank].map(|rank| class_of[rank as usize]);
+                    if one == other || !compared.insert((number, one, other)) {
+                        continue;
+                    }
+                    let list = |class: Option<usize>| made[class?].get(&number);
+                    let lists = [one, other].map(|class| list(class).map_or(&[][..], Vec::as_slice));
+                    compare([first, rank], lists)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The class of each rank.
+    fn class_of(&self) -> Vec<Option<usize>> {
+        let mut of = vec![None; self.ranks as usize];
+        for (number, class) in self.classes.iter().enumerate() {
+            for &rank in &class.ranks {
+                of[rank as usize] = Some(number);
+            }
+        }
+        of
+    }
+
+    fn made(&self, class: usize) -> Made {
+        let mut made = Made::default();
+        for (number, node) in self.classes[class].nodes.iter().enumerate() {
+            if let Work::Collective(collected) = node.work {
+                made.entry(collected.groups).or_default().push((collected, number));
+            }
+        }
+        made
+    }
+}
+
+fn compare([first, rank]: [u32; 2], [of_first, own]: [&[(Collected, usize)]; 2]) -> Result<(), Unmatched> {
+    const ACCEPTED: &str =
+        "accepted are traces in which all ranks of a group make the same collectives in the same order";
+    for ((theirs, _), (mine, node)) in of_first.iter().zip(own) {
+        if !agree(theirs, mine) {
+            let [mine, theirs] = [mine, theirs].map(shown);
+            let message = format!("it is {mine}, where rank {first} of the same group makes {theirs}; {ACCEPTED}");
+            return Err(Unmatched { rank, node: *node, message });
+        }
+    }
+    let (longer, shorter, alone) = if of_first.len() > own.len() {
+        (first, rank, of_first[own.len()])
+    } else if own.len() > of_first.len() {
+        (rank, first, own[of_first.len()])
+    } else {
+        return Ok(());
+    };
+    let (collected, node) = alone;
+    let message =
+        format!("it is {}, which rank {shorter} of the same group does not make; {ACCEPTED}", shown(&collected));
+    Err(Unmatched { rank: longer, node, message })
+}
+
+fn agree(a: &Collected, b: &Collected) -> bool {
+    let is_sum = matches!(a.kind, Kind::Allreduce | Kind::Reduce);
+    (a.kind, a.root) == (b.kind, b.root) && (!is_sum || a.bytes == b.bytes)
+}
+
+fn shown(collected: &Collected) -> String {
+    let root = if collected.kind.has_root() { format!(" with root {}", collected.root) } else { String::new() };
+    format!("{} of {} bytes{root}", collected.kind.name(), collected.bytes)
+}
