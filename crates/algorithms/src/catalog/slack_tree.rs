@@ -67,7 +67,7 @@ const DIAGONAL: f64 = 0.5;
 const LONGEST: u64 = 96;
 /// Longer sides of grids for which four trees with chains are tried with longer vectors: measured from 48 on; planning
 /// takes too long beyond.
-const CHAINED: std::ops::RangeInclusive<u32> = 32..=256;
+const CHAINED: std::ops::RangeInclusive<u32> = 48..=256;
 /// Chains for them: 60 to 100 cycles take the same time within 1 %.
 const CHAINS: u32 = 80;
 /// Cycles of a message in which the other lanes of a PE have their turns, where there are chains.
