@@ -7,7 +7,7 @@ from typing import SupportsIndex
 
 from unisono import _core
 from unisono._core import InputError, Plan, Schedule
-from unisono.base.files import read_bytes, title, write
+from unisono.base.files import is_file, read_bytes, title, write
 from unisono.base.inputs import items, whole
 from unisono.base.messages import shown
 from unisono.base.names import named
@@ -95,10 +95,9 @@ def load_plans(path: str | os.PathLike[str]) -> list[PlanRow]:
 
 def is_plan_file(path: str | os.PathLike[str]) -> bool:
     """Whether a regular file begins as plan files do; what reads it checks the rest."""
-    name = Path(path)
-    if not name.is_file():
+    if not is_file(path):
         return False
-    with name.open("rb") as file:
+    with Path(path).open("rb") as file:
         return file.read(len(BEGINNING)) == BEGINNING
 
 

@@ -82,8 +82,8 @@ impl<'a> View<'a> {
         view
     }
 
-    /// Makes rows for ranks per node that the target cannot express into rows for any, where no others are: those with most
-    /// ranks a node.
+    /// Makes rows for ranks per node that the target cannot express into rows for any, where no others are: those with
+    /// most ranks a node.
     fn place(&mut self, tells_nodes: TellsNodes) {
         let rows = self.table.rows().to_vec();
         let said = |row: &Row| row.per_node.is_none_or(|n| tells_nodes(row.ranks, n));
