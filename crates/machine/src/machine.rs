@@ -408,7 +408,7 @@ mod tests {
             let needed: Vec<&str> = whole
                 .keys()
                 .map(String::as_str)
-                .filter(|key| *key != "kind" && without(&[key]).is_err_and(|e| e.contains("missing")))
+                .filter(|key| *key != "kind" && without(&[key]).is_err_and(|e| e.starts_with("m.toml: the key ")))
                 .collect();
             assert!(needed.contains(&"name"), "{}: {needed:?}", preset.name);
             let [first, .., last] = needed[..] else { continue };
