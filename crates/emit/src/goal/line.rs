@@ -9,9 +9,9 @@ const MOST_DIGITS: usize = 19;
 /// The bytes of a word.
 const IN_WORD: [bool; 256] = {
     let mut inside = [false; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        inside[byte] = (byte as u8).is_ascii_alphanumeric() || byte as u8 == b'_';
+    let mut byte = 0_u8;
+    while byte < u8::MAX {
+        inside[byte as usize] = byte.is_ascii_alphanumeric() || byte == b'_';
         byte += 1;
     }
     inside

@@ -74,8 +74,8 @@ pub(crate) fn check(graph: &TaskGraph, options: &Options) -> Result<(), SimError
             format!("at most {MOST_CLOCKS}; number CPUs and interfaces from 0"),
         );
     }
-    // Beside the graph: the link and at times the due time of each task, its place among those that wait, and the events
-    // of the queue and of its buckets.
+    // Beside the graph: the link and at times the due time of each task, its place among those that wait, and the
+    // events of the queue and of its buckets.
     let tasks = graph.task_count() as u128;
     let each = size_of::<Link>() + size_of::<u64>() + size_of::<Waiter>() + 2 * size_of::<Event>();
     limits::admit("the simulation of the tasks", each as u128 * tasks + 8 * u128::from(clocks), STEPS_A_TASK * tasks)?;
