@@ -47,7 +47,7 @@ const INFO: Info = Info {
         Param { name: "children", values: "the most children of a PE in a tree, 2 to 8 (default: 2)" },
         Param {
             name: "chains",
-            values: "cycles that chains of PEs may take beyond the way of the farthest PE, to 65535 (default: 0, no chains)",
+            values: "cycles for chains beyond the way of the farthest PE, to 65535 (default: 0, no chains)",
         },
         CHUNK,
     ],
@@ -65,8 +65,7 @@ const DIAGONAL: f64 = 0.5;
 /// All PEs of these trees are busy all the time, and with longer vectors the trees disturb each other more than the
 /// even ones of kd-tree do; three trees do so from a third of that on.
 const LONGEST: u64 = 96;
-/// Longer sides of grids for which four trees with chains are tried with longer vectors: measured from 48 on; planning
-/// takes too long beyond.
+/// Longer sides of grids on which four trees with chains are tried: measured from 48 on; planning takes long beyond.
 const CHAINED: std::ops::RangeInclusive<u32> = 48..=256;
 /// Chains for them: 60 to 100 cycles take the same time within 1 %.
 const CHAINS: u32 = 80;
@@ -105,8 +104,7 @@ fn rate(children: u32, depth_cycles: f64) -> f64 {
 /// do; the more so, the longer the sides and the more children. These values are measured, on n x n for n from 16 to
 /// 256; with chains, whose short edges leave links free, on n = 48, 64 and 112.
 fn late(grid: Grid, children: u32, is_chained: bool) -> f64 {
-    let most = if is_chained { 0.65 } else { 0.5 };
-    let by_side = if is_chained { 10.6 } else { 12.0 };
+    let (most, by_side) = if is_chained { (0.65, 10.6) } else { (0.5, 12.0) };
     f64::min(most, by_side / (f64::from(children) * f64::from(longer(grid)).sqrt()))
 }
 
@@ -142,11 +140,6 @@ impl Growth {
         self.trees + self.children - 1
     }
 
-    /// Streams of a link at most: as [`crate::forest`] leads edges around links.
-    fn most_streams(&self) -> u32 {
-        self.most() - spare_turns(self.trees)
-    }
-
     /// The sum of e^(r |x - at|) over x of a span.
     fn weight(&self, (start, end): (u32, u32), at: u32) -> f64 {
         // From one distance up to another.
@@ -178,7 +171,7 @@ impl Growth {
         let cost = |columns_first: bool| {
             let mut sum = 0.0;
             links(self.grid, edge, columns_first, |l| {
-                sum += match (self.loads[l] + 1).checked_sub(self.most_streams()) {
+                sum += match (self.loads[l] + 1).checked_sub(self.most() - spare_turns(self.trees)) {
                     None => 0.05,
                     Some(0) => 1.0,
                     Some(over) => 10.0 * f64::from(over),
@@ -261,12 +254,8 @@ impl Growth {
             return false;
         }
         let ways = (0..8).map(|turn| self.snake(tree, rect, turn));
-        let Some((time, way)) = ways.map(|way| (self.time(&way, parent), way)).min_by_key(|(time, _)| *time) else {
-            return false;
-        };
-        if time > left {
-            return false;
-        }
+        let timed = ways.map(|way| (self.time(&way, parent), way)).filter(|(time, _)| *time <= left);
+        let Some((_, way)) = timed.min_by_key(|(time, _)| *time) else { return false };
         let mut last = parent;
         for pe in way {
             poll();
@@ -432,6 +421,11 @@ mod tests {
         trees(&Case::on_grid(c, grid, 5.0), &params).unwrap()
     }
 
+    /// Cycles to the end of the first element.
+    fn first(grid: Grid, tree: &Tree) -> u32 {
+        tree.latency(&tree.children_by_arrival(grid, 5), 5, |pe| grid.distance(pe, tree.0[pe as usize]), 1).0
+    }
+
     #[test]
     fn the_rate_is_the_golden_one_where_it_is_known() {
         // Letters of cost 1 and 2 are Fibonacci's: e^r is the golden ratio.
@@ -480,9 +474,7 @@ mod tests {
         for side in [32, 64, 128, 256] {
             let grid = Grid::new(side, side);
             for tree in grown(grid, 0, 2, 2, 0) {
-                let children = tree.children_by_arrival(grid, 5);
-                let parent = |pe: u32| tree.0[pe as usize];
-                let (ready, ..) = tree.latency(&children, 5, |pe| grid.distance(pe, parent(pe)), 1);
+                let ready = first(grid, &tree);
                 assert!(ready < 2 * side + 70, "{ready} cycles on {grid}");
             }
         }
@@ -500,9 +492,7 @@ mod tests {
             };
             assert!(leaves(80) < 0.8 * leaves(0), "{} and {} on {grid}", leaves(80), leaves(0));
             for tree in grown(grid, 0, 4, 2, 80) {
-                let children = tree.children_by_arrival(grid, 5);
-                let parent = |pe: u32| tree.0[pe as usize];
-                let (ready, ..) = tree.latency(&children, 5, |pe| grid.distance(pe, parent(pe)), 1);
+                let ready = first(grid, &tree);
                 assert!(ready < 2 * side + 90, "{ready} cycles on {grid}");
             }
         }

@@ -97,9 +97,9 @@ impl Ways {
     }
 }
 
-/// Turns of a round of `trees` trees in which a link stays free. Streams of four trees wait for each other at links that
-/// are busy in every cycle: with a turn to spare, four slack trees on 112 x 112 PEs take 1006 cycles for 512 elements
-/// instead of 1069, and 488 for 128 instead of 496.
+/// Turns of a round of `trees` trees in which a link stays free. Streams of four trees wait for each other at links
+/// that are busy in every cycle: with a turn to spare, four slack trees on 112 x 112 PEs take 1006 cycles for 512
+/// elements instead of 1069, and 488 for 128 instead of 496.
 pub fn spare_turns(trees: u32) -> u32 {
     u32::from(trees > 3)
 }
