@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from unisono._core import Machine
+from unisono import Machine
 from unisono.base import interrupts
 from unisono.base.messages import printable
 from unisono.base.reports import MemoryReport

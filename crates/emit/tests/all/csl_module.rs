@@ -114,7 +114,7 @@ fn the_example_runs() {
         let grid = Grid::new(rows, cols);
         let ranks = grid.count() as u32;
         let c = Collective::new(Kind::Allreduce, ranks, 12, 0, Operator::Sum, Dtype::F32).unwrap();
-        let files = module(if rows == 1 { "chain" } else { "kd-tree" }, &c, grid).unwrap();
+        let files = module("reduce-broadcast", &c, grid).unwrap();
         let example = files.iter().filter_map(|(name, text)| Some((name.strip_prefix("example/")?, text)));
         let example: Vec<_> = example.map(|(name, text)| (name.to_owned(), text.clone())).collect();
         let names: Vec<&str> = example.iter().map(|f| f.0.as_str()).collect();
