@@ -23,8 +23,8 @@
 //!
 //! Cost follows events: a PE is visited only in cycles in which one of its wavelets or operations may move, and not
 //! while it repeats what it did a period before (`steady`). Large grids that hardly repeat run block by block
-//! (`blocks`). No decision depends on values, so a run moves none: the
-//! data follow afterwards, operation by operation, along the recorded moves (`moves`, `values`).
+//! (`blocks`). No decision depends on values, so a run moves none: the data follow afterwards, operation by operation,
+//! along the recorded moves (`moves`, `values`).
 
 mod blocks;
 mod data;
