@@ -12,6 +12,7 @@ use unisono_lower::wafer::{End, Port, WaferProgram};
 
 use super::{
     Options, Run,
+    blocks::Trial,
     error::SimError,
     moves::{Log, sources},
     pe::Thread,
@@ -47,6 +48,17 @@ impl Wakes {
     pub fn at(&mut self, now: u32, cycle: u32) {
         self.0 |= 1 << (cycle - now).clamp(1, HORIZON - 1);
     }
+
+    /// The same by cycle modulo the horizon, where this cycle is `slot`.
+    #[inline]
+    pub fn slots(&self, slot: u32) -> u64 {
+        self.0.rotate_left(slot)
+    }
+}
+
+/// The bit of a cycle among those that are noted.
+pub(super) fn slot_of(cycle: u32) -> u32 {
+    cycle % HORIZON
 }
 
 /// The visits of one tile.
@@ -117,8 +129,12 @@ pub struct Machine<'a> {
     tiles: Vec<Tile>,
     /// The tile of each PE; looked up, for a division would cost more than the rest of noting a visit.
     tile_of: Vec<u32>,
-    /// Bit `n`: the PE stands in bucket `n` of its tile.
-    noted: Vec<u64>,
+    /// Bit `n`: the PE stands in bucket `n` of its tile, or in a run of blocks is to be visited in cycle `n` modulo the
+    /// horizon.
+    pub(super) noted: Vec<u64>,
+    /// No tile lists what is noted: the run goes on in blocks.
+    in_blocks: bool,
+    pub(super) trial: Trial,
     /// Operations that send over the edge of a tile: `(PE, thread, operation)`, sorted.
     crossing: Vec<(u32, u32, u32)>,
     /// One of them has begun, so wavelets may cross from now on.
@@ -173,6 +189,8 @@ impl<'a> Machine<'a> {
             tiles: (0..program.grid.rows.div_ceil(rows)).map(tile).collect(),
             tile_of: (0..narrow::<u32>(pes)).map(|pe| pe / tile_pes).collect(),
             noted: vec![0; pes],
+            in_blocks: false,
+            trial: Trial::default(),
             crossing: crossing(program, &tables, rows),
             crossed: false,
             tables,
@@ -200,6 +218,9 @@ impl<'a> Machine<'a> {
     #[inline]
     fn note(&mut self, pe: u32, slot: u32) {
         self.noted[pe as usize] |= 1 << slot;
+        if self.in_blocks {
+            return;
+        }
         let tile = &mut self.tiles[self.tile_of[pe as usize] as usize];
         tile.buckets[slot as usize].push(pe);
         tile.filled |= 1 << slot;
@@ -234,12 +255,19 @@ impl<'a> Machine<'a> {
             }
         }
         let mut now = 0;
+        if self.options.blocks_from == 0 {
+            now = self.run_blocks(now)?;
+        }
         while !self.tiles.iter().all(Tile::is_idle) && now < LAST_CYCLE {
             let window = self.window(now);
             for tile in 0..self.tiles.len() {
                 self.run_tile(tile, now, window)?;
             }
             now += window;
+            if self.crossed && self.is_restless(now) {
+                now = self.run_blocks(now)?;
+                break;
+            }
         }
         if now >= LAST_CYCLE || self.steady.anyone_sleeps() {
             return Err(SimError::Unsupported {
@@ -271,6 +299,12 @@ impl<'a> Machine<'a> {
             self.join_tiles();
         }
         free.map_or(1 << 16, |f| f.clamp(1, 1 << 16) as u32)
+    }
+
+    /// From now on PEs are visited in blocks.
+    pub(super) fn leave_tiles(&mut self) {
+        self.in_blocks = true;
+        self.tiles.clear();
     }
 
     /// Makes one tile of all.
@@ -320,6 +354,7 @@ impl<'a> Machine<'a> {
                 self.look(visits[n], &mut visits)?;
                 n += 1;
             }
+            self.trial.visits += visits.len() as u64;
             for &pe in &visits {
                 poll();
                 self.noted[pe as usize] &= !(1 << slot);
@@ -336,7 +371,7 @@ impl<'a> Machine<'a> {
                 if still != 0 {
                     self.compare(pe, still, &mut wakes);
                 }
-                let mut new = wakes.0.rotate_left(slot as u32) & !self.noted[pe as usize];
+                let mut new = wakes.slots(slot as u32) & !self.noted[pe as usize];
                 while new != 0 {
                     self.note(pe, new.trailing_zeros());
                     new &= new - 1;

@@ -22,9 +22,11 @@
 //! that is B + h + 5, the message of P 4.1. Along a chain each PE adds one hop, two ramps and one operation: 6 cycles.
 //!
 //! Cost follows events: a PE is visited only in cycles in which one of its wavelets or operations may move, and not
-//! while it repeats what it did a period before (`steady`). No decision depends on values, so a run moves none: the
-//! data follow afterwards, operation by operation, along the recorded moves (`moves`, `values`).
+//! while it repeats what it did a period before (`steady`). Large grids that hardly repeat run block by block
+//! (`blocks`). No decision depends on values, so a run moves none: the data follow afterwards, operation by operation,
+//! along the recorded moves (`moves`, `values`).
 
+mod blocks;
 mod data;
 mod error;
 mod machine;
@@ -59,8 +61,14 @@ pub struct Options {
     /// Cycles after which the state of a PE is expected to come again, so that it can be skipped; 0: never. No result
     /// depends on it.
     pub period: u32,
+    /// PEs from which on a run that rarely repeats itself goes on in blocks of PEs; 0: any run, from the start. No result
+    /// depends on it.
+    pub blocks_from: u32,
     pub trace: TraceRequest,
 }
+
+/// PEs whose state does not fit a core's own cache any more.
+const BLOCKS_FROM: u32 = 1 << 12;
 
 impl Default for Options {
     fn default() -> Self {
@@ -71,6 +79,7 @@ impl Default for Options {
             start: Vec::new(),
             seed: 0,
             period: 6,
+            blocks_from: BLOCKS_FROM,
             trace: TraceRequest::default(),
         }
     }
@@ -110,5 +119,11 @@ fn noop(options: &Options, pe: u32, cycle: u32) -> bool {
 /// # Errors
 /// A deadlock with what is stuck where, two wavelets that collide, wavelets that nobody takes, a program too large.
 pub fn run(program: &WaferProgram, options: &Options) -> Result<Run, SimError> {
-    machine::Machine::new(program, options)?.run()
+    machine::Machine::new(program, options)?.run().or_else(|error| {
+        if options.blocks_from == u32::MAX {
+            return Err(error);
+        }
+        // In blocks the first error that is found is not always that of the first cycle.
+        machine::Machine::new(program, &Options { blocks_from: u32::MAX, ..options.clone() })?.run()
+    })
 }

@@ -160,6 +160,12 @@ impl Queues {
         head.start as usize + usize::from(head.first.wrapping_add(at) & head.mask)
     }
 
+    /// Reads a queue, if there is one of that number, so that the cache has it by then. The value means nothing.
+    #[inline]
+    pub fn read_ahead(&self, queue: u32) -> u32 {
+        self.heads.get(queue as usize).map_or(0, |head| head.popped)
+    }
+
     /// The wavelet at the front, if it may move in this cycle.
     #[inline]
     pub fn front(&self, queue: u32, cycle: u32) -> Option<Wavelet> {

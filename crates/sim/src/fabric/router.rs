@@ -1,5 +1,7 @@
 //! One cycle of one router.
 
+use std::hint::black_box;
+
 use unisono_lower::wafer::Port;
 
 use super::{
@@ -21,6 +23,7 @@ impl Machine<'_> {
             return Ok(());
         }
         let (first, end) = (self.tables.pe_rows[pe as usize], self.tables.pe_rows[pe as usize + 1]);
+        self.read_ahead(first, pending);
         let turn = self.router_turn[pe as usize];
         let before = (1u64 << turn) - 1;
         let mut busy = 0u8;
@@ -35,6 +38,29 @@ impl Machine<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Reads the rows that are looked at, and then the queues that they accept from, so that their misses of the cache do
+    /// not wait for each other.
+    #[inline]
+    fn read_ahead(&self, first: u32, pending: u64) {
+        let rows = || {
+            let mut left = pending;
+            std::iter::from_fn(move || {
+                let n = left.trailing_zeros();
+                left &= left.wrapping_sub(1);
+                (n < u64::BITS).then_some((first + n) as usize)
+            })
+        };
+        if pending & pending.wrapping_sub(1) == 0 {
+            return;
+        }
+        let read = rows().fold(0, |sum, row| sum ^ self.tables.rows[row].position);
+        let accepted = |row: usize| {
+            let r = &self.tables.rows[row];
+            r.inputs[(r.rx[usize::from(r.position)].trailing_zeros() as usize).min(RAMP)]
+        };
+        black_box(rows().fold(u32::from(read), |sum, row| sum ^ self.tables.queues.read_ahead(accepted(row))));
     }
 
     /// Moves the accepted head of one color, if there is one; `busy` are links taken in this cycle.

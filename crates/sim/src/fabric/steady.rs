@@ -17,6 +17,8 @@
 //! one, alone, with the rings in place of the neighbors. So nothing is approximated: all cycles, moves and counts are
 //! those of a run without sleep, and a test compares them.
 
+use unisono_base::narrow;
+
 use super::{
     error::SimError,
     machine::{Machine, Tally, Wakes},
@@ -120,7 +122,12 @@ impl Steady {
     }
 
     pub fn anyone_sleeps(&self) -> bool {
-        self.naps.iter().any(|n| n.since != NONE)
+        self.sleepers() > 0
+    }
+
+    /// PEs that sleep.
+    pub fn sleepers(&self) -> u64 {
+        self.naps.iter().filter(|n| n.since != NONE).count() as u64
     }
 
     /// Whether a sleeper is to be visited in this cycle.
@@ -191,6 +198,18 @@ impl Machine<'_> {
         if self.cycle >= self.steady.naps[pe as usize].again {
             self.copy(pe);
         }
+        Ok(())
+    }
+
+    /// Wakes all PEs at the beginning of a cycle; nobody sleeps from now on.
+    pub(super) fn end_sleep(&mut self) -> Result<(), SimError> {
+        for pe in 0..narrow(self.steady.naps.len()) {
+            if self.steady.sleeps(pe) {
+                self.wake(pe)?;
+                self.note_at(pe, self.cycle);
+            }
+        }
+        self.steady = Steady { still: std::mem::take(&mut self.steady.still), ..Steady::default() };
         Ok(())
     }
 

@@ -24,6 +24,7 @@ fn same_for_every_period(name: &str, program: &WaferProgram, options: &Options) 
     for period in [1, 4, 6, 11] {
         assert_eq!(run(program, &Options { period, ..options.clone() }), all, "{name}, period {period}");
     }
+    assert_eq!(run(program, &Options { blocks_from: 0, ..options.clone() }), all, "{name}, in blocks");
 }
 
 /// A run that ends has the numbers of the oracle; what stops there stops here.
@@ -52,6 +53,31 @@ fn every_algorithm_runs_as_without() {
                         same_as_oracle(&name, &program, &Options { ramp_latency: 7, ..options });
                     }
                 }
+            }
+        }
+    }
+}
+
+/// Trees of which PEs are awake nearly always, on more rows and columns than a block has: the run goes on in blocks at
+/// once, when it proves restless, or never.
+#[test]
+fn trees_run_in_blocks_as_without() {
+    for (grid, elements, depth) in
+        [(Grid::new(33, 50), 300, 4), (Grid::new(26, 24), 700, 2), (Grid::new(3, 70), 900, 4)]
+    {
+        for kind in [Kind::Reduce, Kind::Allreduce] {
+            let c = Collective::new(kind, grid.count() as u32, elements, 0, Operator::Sum, Dtype::F32).unwrap();
+            let case = Case::on_grid(c, grid, 5.0);
+            for name in ["kd-tree", "quad-chain", "x-y"] {
+                let Ok((algorithm, params)) = resolve(name, &case, &Params::new()) else { continue };
+                let Ok(placed) = algorithm.build(&case, &params) else { continue };
+                let program = prove_and_lower(&placed, &wse2()).unwrap();
+                let in_blocks = |blocks_from| {
+                    run(&program, &Options { queue_depth: depth, blocks_from, ..Options::default() }).unwrap()
+                };
+                let never = in_blocks(u32::MAX);
+                assert_eq!(in_blocks(0), never, "{name} on {grid}, at once");
+                assert_eq!(in_blocks(1), never, "{name} on {grid}, when restless");
             }
         }
     }
