@@ -24,8 +24,8 @@ COMPILERS = {
     "mpich": MPICH / "bin" / "mpicc",
     "abi": MPICH / "bin" / "mpicc_abi",
 }
-#: With this, ranks of Open MPI that wait yield to others, also where there are cores enough for all. Where other programs
-#: keep all cores busy, they take the turn of a rank that yields: an environment with 0 is faster for two ranks then.
+#: With this, ranks of Open MPI that wait yield to others, also where there are cores enough for all. Where other
+#: programs keep all cores busy, they take the turn of a rank that yields: two ranks are faster with 0.
 YIELD = {"OMPI_MCA_mpi_yield_when_idle": "1"}
 #: Every collective by two algorithms where there are two, as (collective, algorithm, parameters).
 SHORT = [
