@@ -34,10 +34,10 @@ def import_machine(
     """The network in another program's file.
 
     ``source`` is the format: ``"nccl-topo"``, a topology that NCCL or RCCL wrote (``NCCL_TOPO_DUMP_FILE``),
-    ``"edges"``, a line ``A B`` for each cable, or ``"graphml"``, where nodes with ``switch`` true are switches and edges
-    may have ``gbps``, ``ns`` and ``count``; by default it follows from the end of the file's name. The machine is called
-    ``name``, by default as the file is. A topology of NCCL describes one of so many ``boxes``, whose network interfaces
-    join them. In a list of cables nodes below ``accelerators`` are accelerators, all by default.
+    ``"edges"``, a line ``A B`` for each cable, or ``"graphml"``, where nodes with ``switch`` true are switches and
+    edges may have ``gbps``, ``ns`` and ``count``; by default it follows from the end of the file's name. The machine is
+    called ``name``, by default as the file is. A topology of NCCL describes one of so many ``boxes``, whose network
+    interfaces join them. In a list of cables nodes below ``accelerators`` are accelerators, all by default.
 
     Raises:
         InputError: the file has another format, or what it describes is no network.

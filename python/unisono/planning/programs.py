@@ -68,8 +68,8 @@ def read_workload(
     if text.endswith(".toml"):
         return WorkloadGraph.of_workload(title(text), read_text(text, MOST_DESCRIPTION_BYTES))
     if text.endswith(_SCHEDULES):
-        traces = emit_files(load(text), "chakra")
-        return WorkloadGraph.read([(name, data) for name, data in traces.items() if isinstance(data, bytes)], strict)
+        emitted = emit_files(load(text), "chakra").items()
+        return WorkloadGraph.read([(name, data) for name, data in emitted if isinstance(data, bytes)], strict)
     if not Path(text).is_dir():
         return WorkloadGraph.read([(title(text), read_bytes(text))], strict, count)
     inside = sorted(entry for entry in Path(text).iterdir() if entry.is_file() and not entry.name.startswith("."))
