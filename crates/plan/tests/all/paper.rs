@@ -126,7 +126,7 @@ fn winners_of_figures_8_and_10() {
         for (n, row) in rows {
             for (k, letter) in row.chars().enumerate() {
                 let shape = if dims == 1 { Shape::line(n) } else { Shape::rect(n, n) };
-                let request = request(Kind::Allreduce, shape, 1 << k);
+                let request = by_model(Kind::Allreduce, shape, 1 << k, Some("paper"));
                 let point = sweep_point(request, &names, None, &Params::new()).unwrap();
                 let want = letters.iter().find(|l| l.0 == letter).unwrap().1;
                 let tie = point.cycles_by_algorithm.unwrap()[want] - point.cycles.unwrap();

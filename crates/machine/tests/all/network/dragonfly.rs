@@ -104,7 +104,10 @@ fn sizes_that_do_not_close_are_refused() {
          not be reached"
     );
     let e = oracle::read(&text([2, 4, 2, 9], "shortest")).unwrap_err();
-    assert_eq!(e, "test, topology: unknown variant `shortest`, expected one of `minimal`, `valiant`, `adaptive`");
+    assert_eq!(
+        e,
+        "test, topology: routing: unknown variant `shortest`, expected one of `minimal`, `valiant`, `adaptive`"
+    );
     assert!(oracle::read(&text([0, 4, 2, 9], "minimal")).unwrap_err().contains("0 x 4 x 9 accelerators"));
 }
 

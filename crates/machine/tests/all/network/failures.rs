@@ -109,8 +109,11 @@ fn one_of_several_cables_fails() {
     assert_eq!([links(&["0-1:1"]), links(&["1-0:2"]), links(&["0-1:1", "1-0:1"])], [2, 1, 1]);
     assert_eq!(degraded(trunk, &["0-1:1"]).injection(), [0.5, 0.5]);
     let e = |failed: &[&str]| network(trunk, failed).unwrap_err();
-    assert_eq!(e(&["0-1:4"]), "test.toml: 4 of the cables between the nodes 0 and 1 failed, and there are 3");
-    assert_eq!(e(&["0-1:2", "0-1:2"]), "test.toml: 4 of the cables between the nodes 0 and 1 failed, and there are 3");
+    assert_eq!(e(&["0-1:4"]), "test.toml: 4 cables between accelerator 0 and accelerator 1 failed, and there are 3");
+    assert_eq!(
+        e(&["0-1:2", "0-1:2"]),
+        "test.toml: 4 cables between accelerator 0 and accelerator 1 failed, and there are 3"
+    );
 }
 
 #[test]
@@ -131,7 +134,7 @@ fn what_is_cut_off_is_refused() {
     );
     assert_eq!(degraded(row, &["4", "5"]).accelerators(), 4);
     assert_eq!(e(&["0", "1", "2", "3", "4", "5"]), "test.toml: all accelerators failed");
-    assert_eq!(e(&["2-4"]), "test.toml: cables between the nodes 2 and 4 failed, and there are 0");
+    assert_eq!(e(&["2-4"]), "test.toml: no cable joins accelerator 2 and accelerator 4");
     assert_eq!(e(&["6"]), "test.toml: the failure 6 names node 6; the nodes are 0 to 5");
     for text in ["", "a", "1-", "-1", "1-1", "1-2:0", "1-2:x", "1-2-3", "+1", "1 - 2", "4294967296"] {
         assert_eq!(
