@@ -222,9 +222,9 @@ def test_a_phase_notes_what_was_searched() -> None:
 def test_a_placement_beyond_its_machine_is_refused() -> None:
     text = un.plan("reduce", "wse2", shape=5, elements=4).schedule.to_text()
     assert un.Schedule.parse(text).verify()
-    proof = un.Schedule.parse(text.replace("| max_shape = [757, 996]", "| max_shape = [2, 2]")).verify()
+    proof = un.Schedule.parse(text.replace("| max_shape = [996, 757]", "| max_shape = [2, 2]")).verify()
     assert [found["code"] for found in proof.diagnostics] == ["placement-machine"]
-    assert "2x2" in proof.diagnostics[0]["message"]
+    assert "2 rows and 2 columns" in proof.diagnostics[0]["message"]
 
 
 def test_sweep_reports_progress() -> None:

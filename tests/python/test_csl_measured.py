@@ -125,6 +125,6 @@ def test_a_measured_project_is_emitted_and_refused(tmp_path: Path) -> None:
 def test_only_ping_pong_is_measured_where_a_hop_has_no_published_time() -> None:
     plan = un.plan("reduce", "wse3", shape=9, elements=8)
     printed = call("plan", "reduce", "--machine", "wse3", "--shape", "9", "--elements", "8")
-    assert "ramp_latency_cycles, clock_mhz, queue_depth of wse3 are assumed" in printed.out
+    assert "ramp_latency_cycles, clock_mhz, queue_depth, hop_cycles of wse3 are assumed" in printed.out
     with pytest.raises(un.NotExpressibleError, match="the cycles of a hop, which are not published for the WSE-3"):
         un.emit_files(plan.schedule, "csl-measured")

@@ -225,7 +225,7 @@ def test_failures_stay_with_a_schedule(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fail", "said"),
     [
-        ("0-3", "hx2mesh-small: cables between the nodes 0 and 3 failed, and there are 0"),
+        ("0-3", "hx2mesh-small: no cable joins accelerator 0 and accelerator 3"),
         ("2000", "hx2mesh-small: the failure 2000 names node 2000; the nodes are 0 to 1087"),
         ("x", "hx2mesh-small: 'x' is not a failure; accepted are A-B for all cables between two nodes"),
     ],

@@ -26,8 +26,11 @@ pub enum MachineError {
         "'{found}' is not a shape; accepted are N (a row of N PEs) and MxN (M rows, N columns), each 1 to 4294967295"
     )]
     Shape { found: String },
-    #[error("shape {found} does not fit on {machine}, which has {rows} rows and {columns} columns of PEs{hint}")]
-    TooLarge { found: String, machine: String, rows: u32, columns: u32, hint: String },
+    #[error(
+        "shape {found} does not fit on {machine}, which has {rows} rows and {columns} columns of PEs, in either \
+         orientation"
+    )]
+    TooLarge { found: String, machine: String, rows: u32, columns: u32 },
     #[error(
         "shape {shape} does not fit on {machine}, whose accelerators lie {extents}; accepted are the number of ranks, and \
          as many extents as those, none larger"

@@ -31,8 +31,8 @@ pub struct Wafer {
     /// The generation of the vendor's machines, for which code is emitted.
     #[serde(default, skip_serializing_if = "Architecture::is_default")]
     pub architecture: Architecture,
-    /// Keys whose values are assumptions, because no source publishes them; plans and runs say so. `hop_cycles` is no key:
-    /// a hop takes one cycle on every wafer.
+    /// Keys whose values are assumptions, because no source publishes them; plans and runs say so. `hop_cycles` is no
+    /// key: a hop takes one cycle on every wafer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub assumed: Vec<String>,
     /// The part used when none is asked for: rows, columns.
@@ -135,7 +135,7 @@ impl Wafer {
     /// The shape to plan for: the one asked for, or the file's own.
     ///
     /// # Errors
-    /// None was given, or it has more rows or columns than the fabric.
+    /// None was given, or it is larger than the fabric in both orientations.
     pub fn choose(&self, asked: Option<Shape>) -> Result<Shape, MachineError> {
         let max = self.fabric();
         let Some(shape) = asked.or(self.whole()) else {
@@ -143,12 +143,11 @@ impl Wafer {
         };
         let fits = |rows, cols| rows <= max.rows && cols <= max.cols;
         let Grid { rows, cols } = shape.grid;
-        if fits(rows, cols) {
+        if fits(rows, cols) || fits(cols, rows) {
             return Ok(shape);
         }
-        let hint = if fits(cols, rows) { format!("; {cols}x{rows} does") } else { String::new() };
         let (found, machine) = (shape.to_string(), self.name.clone());
-        Err(MachineError::TooLarge { found, machine, rows: max.rows, columns: max.cols, hint })
+        Err(MachineError::TooLarge { found, machine, rows: max.rows, columns: max.cols })
     }
 
     /// The part that the file names.

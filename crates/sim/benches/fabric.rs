@@ -1,6 +1,6 @@
-//! Speed of the fabric simulator on large programs: CPU seconds, wavelet-hops and events per second. `make bench` runs it;
-//! `cargo bench -p unisono-sim --bench fabric -- snake` runs the cases whose name contains a word. The last case takes
-//! minutes and runs only if it is named: `-- kd-tree,.512x512`, where a dot stands for a blank.
+//! Speed of the fabric simulator on large programs: CPU seconds, wavelet-hops and events per second. `make bench` runs
+//! it; `cargo bench -p unisono-sim --bench fabric -- snake` runs the cases whose name contains a word. The last case
+//! takes minutes and runs only if it is named: `-- kd-tree,.512x512`, where a dot stands for a blank.
 #![allow(clippy::print_stdout, reason = "a bench prints")]
 
 use unisono_machine::Wafer;

@@ -192,9 +192,9 @@ def _changed(
             other = with_rate(other, key.removeprefix(_OF_CABLES), str(value))
         else:
             changed = _with_value(other, key, str(value))
-            if key in _OF_LINKS and same_cables(other, changed):
-                stated = ", ".join(f"gbps.{rate}" for rate in stated_rates(other))
-                raise InputError(f"{key} changes nothing: every cable of {other.name} states its own; say {stated}=N")
+            if key in _OF_LINKS and (stated := stated_rates(other)) and same_cables(other, changed):
+                ways = ", ".join(f"gbps.{rate}" for rate in stated)
+                raise InputError(f"{key} changes nothing: every cable of {other.name} states its own; say {ways}=N")
             other = changed
     return other, own_rates, own_algorithms
 

@@ -61,8 +61,8 @@ pub struct Options {
     /// Cycles after which the state of a PE is expected to come again, so that it can be skipped; 0: never. No result
     /// depends on it.
     pub period: u32,
-    /// PEs from which on a run that rarely repeats itself goes on in blocks of PEs; 0: any run, from the start. No result
-    /// depends on it.
+    /// PEs from which on a run that rarely repeats itself goes on in blocks of PEs; 0: any run, from the start. No
+    /// result depends on it.
     pub blocks_from: u32,
     pub trace: TraceRequest,
 }

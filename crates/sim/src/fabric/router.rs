@@ -40,8 +40,8 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Reads the rows that are looked at, and then the queues that they accept from, so that their misses of the cache do
-    /// not wait for each other.
+    /// Reads the rows that are looked at, and then the queues that they accept from, so that their misses of the cache
+    /// do not wait for each other.
     #[inline]
     fn read_ahead(&self, first: u32, pending: u64) {
         let rows = || {

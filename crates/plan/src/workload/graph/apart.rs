@@ -73,8 +73,8 @@ impl Prices<'_> {
     }
 }
 
-/// The fastest candidate of a group alone that is no forest, without exchanges in closed form, and takes at most so many
-/// seconds.
+/// The fastest candidate of a group alone that is no forest, without exchanges in closed form, and takes at most so
+/// many seconds.
 fn best_of_others(problem: &Problem, most_seconds: f64) -> Option<Timed> {
     let (target, collective) = (&problem.target, problem.collective);
     let case = target.case(collective);

@@ -24,8 +24,8 @@ const MOST_OF_ALL: u64 = 1 << 21;
 /// Trees of a forest whose links tell what those of others carry.
 const TELLING: u32 = 16;
 
-/// The links of forests of more chunks are expected to be busy for at least this share of the time of one of few chunks;
-/// measured were 1.0 to 1.11 (docs/results.md).
+/// The links of forests of more chunks are expected to be busy for at least this share of the time of one of few
+/// chunks; measured were 1.0 to 1.11 (docs/results.md).
 const OF_MORE: f64 = 0.9;
 
 /// Forests of groups of equal size.
