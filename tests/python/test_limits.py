@@ -429,7 +429,7 @@ def test_an_interrupt_while_modules_are_imported(tmp_path: Path) -> None:
         try:
             # The interpreter itself takes a few hundredths of a second, in which Python answers.
             least = 0.05 + draws.random() * 0.4
-            while cpu_seconds(process.pid) < least:
+            while process.poll() is None and cpu_seconds(process.pid) < least:
                 time.sleep(0.005)
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=30)
