@@ -217,7 +217,10 @@ def test_the_command_prints_a_table(tmp_path: Path) -> None:
         (("--from", "small.hlo", "--minibatch", "2"), "--minibatch is for vgg16"),
         (("--from", "small.hlo", "--what-if", "planes"), "'planes' is not KEY=VALUE"),
         (("--from", "small.hlo", "--what-if", "color=3"), "unknown field `color`"),
-        (("--from", "small.hlo", "--what-if", "color=3"), "also machine, fail, gbps.RATE, tflops, memory_gb_per_second, and"),
+        (
+            ("--from", "small.hlo", "--what-if", "color=3"),
+            "also machine, fail, gbps.RATE, tflops, memory_gb_per_second, and",
+        ),
         (("--from", "small.hlo", "--what-if", "planes=many"), 'planes=many: found the string "many"; accepted is a'),
         (("--from", "small.hlo", "--what-if", "topology=5"), "found the integer `5`; accepted is a table"),
         (("--from", "small.hlo", "--what-if", "kind=wafer"), "kind says which machine it is; accepted are other keys"),

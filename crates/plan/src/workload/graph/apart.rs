@@ -5,9 +5,9 @@
 //! gain where none is faster than the best algorithm in closed form of all groups, or where that is near the bound.
 //!
 //! * A schedule of ranks alone is that of the first group for every group: its messages go between the ranks of the
-//!   same places. If messages of two groups may meet on a link, the time of one group grows by the time for which the
-//!   busiest link is busy with all groups and not with one. If not, each group takes the time of its own messages, which
-//!   is that of the first group where its ways have the same shape.
+//!   same places. Each group takes the time of its own messages, which is that of the first group where its ways have the
+//!   same shape; groups of unlike times take no such schedule. If messages of two groups may meet on a link, the time
+//!   grows by the time for which the busiest link is busy with all groups and not with one.
 //! * A schedule in switches is planned for each group, because a rank has other switches. No switch may reduce for two
 //!   groups, and no link may carry messages of two.
 
@@ -108,18 +108,11 @@ fn alike(shared: &SharedNetwork, planned: Plan, groups: &Arc<Groups>, most_secon
     for (n, group) in groups.iter().enumerate() {
         check();
         let used = shared.used_links(&pairs, &places(group));
-        meet = !links.is_disjoint(&used.links);
-        if meet {
-            break;
-        }
+        meet |= !links.is_disjoint(&used.links);
         links.extend(used.links);
         shapes.entry(used.shape).or_insert(n);
     }
-    if meet {
-        let case = planned.problem.target.case(planned.problem.collective);
-        let exchanges = SharedNetwork::exchanges(slowest.algorithm, &case, &slowest.params).ok()?;
-        slowest.time.seconds += shared_seconds(&shared.group_loads(&exchanges, groups));
-    } else if shapes.len() > 1 {
+    if shapes.len() > 1 {
         let seconds = |n: usize| shared.schedule_seconds(schedule, &places(groups.group(n)));
         let alone = seconds(0)?;
         let mut most: f64 = 1.0;
@@ -132,6 +125,11 @@ fn alike(shared: &SharedNetwork, planned: Plan, groups: &Arc<Groups>, most_secon
             most = most.max(ratio);
         }
         slowest.time.seconds *= most;
+    }
+    if meet {
+        let case = planned.problem.target.case(planned.problem.collective);
+        let exchanges = SharedNetwork::exchanges(slowest.algorithm, &case, &slowest.params).ok()?;
+        slowest.time.seconds += shared_seconds(&shared.group_loads(&exchanges, groups));
     }
     let is_worth = slowest.time.seconds <= most_seconds;
     is_worth.then(|| Apart { chosen: vec![Chosen::planned(planned, Arc::clone(groups))], slowest })
