@@ -3,7 +3,11 @@
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
-use unisono_base::{InstrId, LaneId, NodeId, PhaseId, Span, StreamId, interrupt::poll, narrow};
+use unisono_base::{
+    InstrId, LaneId, NodeId, PhaseId, Span, StreamId,
+    interrupt::{check, poll},
+    narrow,
+};
 use unisono_collective::{Collective, Operator};
 
 /// Where an instruction reads or writes. Buffer operands give the first element; the instruction gives the length.
@@ -158,7 +162,7 @@ pub struct MoreNodes {
     pub ranks: u32,
 }
 
-#[derive(Clone, PartialEq, Debug)]
+#[derive(PartialEq, Debug)]
 pub struct Schedule {
     pub(crate) collective: Collective,
     /// What made it, for people: an algorithm and its parameters.
@@ -176,6 +180,29 @@ pub struct Schedule {
     pub(crate) sinks: Vec<NodeId>,
     /// `(instruction, what must have completed before it starts)`, sorted.
     pub(crate) deps: Vec<(InstrId, InstrId)>,
+}
+
+/// Each table of a large schedule takes tenths of a second, so an interrupt is looked for between them.
+impl Clone for Schedule {
+    fn clone(&self) -> Self {
+        fn copied<T: Clone>(table: &T) -> T {
+            check();
+            table.clone()
+        }
+        Self {
+            collective: self.collective,
+            origin: self.origin.clone(),
+            phases: self.phases.clone(),
+            node_lanes: copied(&self.node_lanes),
+            lane_instrs: copied(&self.lane_instrs),
+            scratch: copied(&self.scratch),
+            instrs: copied(&self.instrs),
+            operands: copied(&self.operands),
+            streams: copied(&self.streams),
+            sinks: copied(&self.sinks),
+            deps: copied(&self.deps),
+        }
+    }
 }
 
 impl Schedule {
