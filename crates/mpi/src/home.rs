@@ -7,6 +7,7 @@
 use std::{
     collections::BTreeMap,
     ffi::c_int,
+    hash::{DefaultHasher, Hash, Hasher},
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc,
@@ -18,6 +19,7 @@ use unisono_collective::Kind;
 use unisono_schedule::plan_file::PlanFile;
 
 use crate::{
+    conditions::{Conditions, are_stated},
     library::{Comm, Library, Outcome},
     planned::Planned,
     requests::PersistentRequest,
@@ -42,6 +44,8 @@ pub enum Joined {
     Unplanned,
     /// A program of the plan failed its proof or cannot be decoded, or there are no tags left.
     Refused,
+    /// The ranks would choose unlike rows for one call: their copies of the MPI library or of this one differ.
+    Differs,
     Planned {
         /// For calls that return when they are complete.
         planned: Box<Planned>,
@@ -66,6 +70,8 @@ pub struct Home {
     refuses_aliases: Vec<[bool; 2]>,
     /// Where no row depends on the length of a call, there are none.
     notes: Option<Arc<Notes>>,
+    /// None where no row depends on them.
+    conditions: Option<Conditions>,
     /// Calls may be begun and completed later.
     begins: bool,
     /// The communicators that joined.
@@ -113,15 +119,28 @@ impl Home {
             None => Vec::new(),
         };
         let varies = plan.as_ref().is_some_and(|plan| varies(plan, library.size(comm).unwrap_or(0)));
+        let stated = plan.as_ref().is_some_and(|plan| are_stated(plan.table()));
+        let conditions = if stated { Some(Conditions::of(library, comm)?) } else { None };
         let notes = if varies { Notes::open(library, comm)?.map(Arc::new) } else { None };
         let (tags, joined) = (Tags::new(library.largest_tag()), AtomicI32::new(0));
-        Ok(Self { comm, plan, agreement, wanted, tags, nodes, refuses_aliases, notes, begins: false, joined })
+        let begins = false;
+        Ok(Self { comm, plan, agreement, wanted, tags, nodes, refuses_aliases, notes, conditions, begins, joined })
     }
 
     /// Whether calls of communicators that join may be begun and completed later: the same on all ranks.
     pub fn beginning(mut self, begins: bool) -> Self {
         self.begins = begins;
         self
+    }
+
+    /// Serves rows under other conditions than those in which they were measured, too: the same on all ranks.
+    pub fn serving_anywhere(self, anywhere: bool) -> Self {
+        Self { conditions: self.conditions.filter(|_| !anywhere), ..self }
+    }
+
+    /// The conditions under which ranks wait here, if rows depend on them.
+    pub fn conditions(&self) -> Option<&Conditions> {
+        self.conditions.as_ref()
     }
 
     pub fn agreement(&self) -> Agreement {
@@ -159,7 +178,7 @@ impl Home {
         // One rank proves for all: they have the same plan.
         let prepared = unless_it_panics(|| {
             let proven = rank > 0 || plan.prove_rows(Some(ranks)).is_ok();
-            let rows = if proven { Rows::new(plan, ranks, rank, per_node) } else { None }?;
+            let rows = if proven { Rows::new(plan, ranks, rank, per_node, self.conditions()) } else { None }?;
             let begun = if self.begins && library.has_progress_hook() { self.tags.lease(rows.tags) } else { None };
             let lease = self.tags.lease(rows.tags)?;
             Some((rows, lease, begun))
@@ -167,11 +186,15 @@ impl Home {
         let first = |lease: Option<&Lease>| lease.map_or(REFUSED, Lease::first);
         let tag = first(prepared.as_ref().map(|(_, lease, _)| lease));
         let begun = first(prepared.as_ref().and_then(|(_, _, begun)| begun.as_ref()));
+        let choices = prepared.as_ref().map_or(0, |(rows, ..)| self.choices(rows));
         // Numbers may come again after 2^32 communicators.
-        let mine = [tag, begun, self.joined.fetch_add(1, Ordering::Relaxed)];
+        let mine = [tag, begun, self.joined.fetch_add(1, Ordering::Relaxed), choices];
         let all = if ranks > 1 { library.all_numbers(mine, comm, ranks)? } else { vec![mine] };
         let given = |number: usize| all.iter().all(|numbers| numbers[number] != REFUSED);
         let Some((rows, lease, begun)) = prepared.filter(|_| given(0)) else { return Ok(Joined::Refused) };
+        if all.iter().any(|numbers| numbers[3] != choices) {
+            return Ok(Joined::Differs);
+        }
         let route = |lease: Lease, number: usize| {
             let peers = at.iter().zip(&all).map(|(&rank, numbers)| Peer { rank, tag: numbers[number] });
             Route::over(self.comm, lease, peers.collect())
@@ -182,6 +205,13 @@ impl Home {
         let begun = begun.map(|begun| Box::new(begun.watched(self.watch(plan, &at, serial, Calls::Begun))));
         let watch = self.watch(plan, &at, serial, Calls::Blocking);
         Ok(Joined::Planned { planned: Box::new(planned.watched(watch)), begun })
+    }
+
+    /// A number for all by which this rank chooses who serves a call.
+    fn choices(&self, rows: &Rows) -> c_int {
+        let mut digest = DefaultHasher::new();
+        (rows.digest(), &self.refuses_aliases, self.begins).hash(&mut digest);
+        digest.finish() as c_int
     }
 
     fn watch(&self, plan: &PlanFile, at: &[c_int], serial: c_int, of: Calls) -> Option<Watch> {

@@ -7,6 +7,7 @@
 mod abi;
 mod call;
 mod communicators;
+mod conditions;
 mod datatypes;
 mod fortran;
 mod functions;
@@ -28,6 +29,7 @@ mod watch;
 
 pub use abi::{Abi, Constants, Element, Number, Op};
 pub use call::{Call, Reduction};
+pub use conditions::{Conditions, TUNED};
 pub use fortran::Fortran;
 pub use home::{Agreement, Home, Joined};
 pub use kernels::combine;

@@ -57,7 +57,7 @@ impl Planned {
         let (ranks, rank) = (library.size(private)?, library.rank(private)?);
         let depends = plan.table().rows().iter().any(|row| row.ranks == ranks && row.per_node.is_some());
         let per_node = if depends { Some(library.per_node(private)?) } else { None };
-        let rows = Rows::new(plan, ranks, rank, per_node);
+        let rows = Rows::new(plan, ranks, rank, per_node, None);
         // A program that one rank cannot decode is no reason for it to go another way than the others.
         let (least, _) = library.bounds(u64::from(rows.is_some()), private)?;
         Ok(rows.filter(|_| least == 1).map(|rows| Self::new(Route::direct(private), rows, rank)))

@@ -1,11 +1,18 @@
 //! The rows of a plan that serve the calls of one communicator.
 
-use std::{ffi::c_int, sync::Arc};
+use std::{
+    ffi::c_int,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
 
 use unisono_collective::{Kind, OperatorClass};
 use unisono_schedule::{plan_file::PlanFile, stored::in_place};
 
-use crate::call::Call;
+use crate::{
+    call::Call,
+    conditions::{Conditions, stated},
+};
 
 /// A row for the communicator's number of ranks.
 pub(crate) struct Entry {
@@ -16,6 +23,8 @@ pub(crate) struct Entry {
     last_bytes: u64,
     /// None: the library's own.
     pub schedule: Option<usize>,
+    /// The row was measured under other conditions than those here, and so the library serves it.
+    is_elsewhere: bool,
     /// Where its executors are in [`crate::Planned`].
     pub number: usize,
 }
@@ -44,6 +53,8 @@ pub enum Unserved {
     Root,
     /// The row's schedule does not divide the elements.
     Count,
+    /// The row was measured where ranks wait in another way.
+    Elsewhere,
 }
 
 /// The rows never change, so threads may share them.
@@ -56,19 +67,36 @@ pub struct Rows {
     kinds: u32,
     /// The number of tags that this rank receives by.
     pub(crate) tags: c_int,
+    /// The conditions that a row states and that do not hold here.
+    elsewhere: Option<String>,
 }
 
 /// Calls beyond are the library's own: a message's length is an `int`.
 const MOST_BYTES: usize = i32::MAX as usize;
 
 impl Rows {
-    /// The rows for so many ranks, of which so many share a node; none if one of its programs cannot be decoded.
-    pub fn new(plan: &Arc<PlanFile>, ranks: u32, rank: u32, per_node: Option<u32>) -> Option<Self> {
+    /// The rows for so many ranks, of which so many share a node; none if one of its programs cannot be decoded. Rows
+    /// that were measured under other `conditions` leave their calls to the library.
+    pub fn new(
+        plan: &Arc<PlanFile>,
+        ranks: u32,
+        rank: u32,
+        per_node: Option<u32>,
+        conditions: Option<&Conditions>,
+    ) -> Option<Self> {
+        let mut elsewhere = None;
         let mut entries: Vec<Vec<Entry>> = Kind::ALL.iter().map(|_| Vec::new()).collect();
         let mut tags = 1;
         let rows = plan.table().rows().iter().enumerate().filter(|(_, row)| row.ranks == ranks);
         for (number, row) in rows.filter(|(_, row)| row.per_node.is_none() || row.per_node == per_node) {
-            let schedule = plan.schedule(number);
+            let stated = stated(&row.choice).filter(|text| {
+                let holds = |conditions: &Conditions| text.parse().is_ok_and(|stated| conditions.permit(&stated));
+                conditions.is_some_and(|conditions| !holds(conditions))
+            });
+            if let Some(text) = stated {
+                elsewhere.get_or_insert_with(|| text.to_owned());
+            }
+            let schedule = plan.schedule(number).filter(|_| stated.is_none());
             if let Some(schedule) = schedule {
                 let facts = plan.facts(schedule);
                 // Any rank may be the root, and then this one plays another part.
@@ -89,6 +117,7 @@ impl Rows {
                 first_bytes: row.first_bytes,
                 last_bytes: row.last_bytes,
                 schedule,
+                is_elsewhere: stated.is_some(),
                 number: 0,
             });
         }
@@ -101,7 +130,23 @@ impl Rows {
         }
         let is_served = |kind: &Vec<Entry>| kind.iter().any(|entry| entry.schedule.is_some());
         let kinds = entries.iter().rev().fold(0, |bits, kind| bits << 1 | u32::from(is_served(kind)));
-        Some(Self { plan: Arc::clone(plan), ranks, entries, kinds, tags })
+        Some(Self { plan: Arc::clone(plan), ranks, entries, kinds, tags, elsewhere })
+    }
+
+    /// The conditions that a row states and that do not hold here, if there is such a row.
+    pub fn elsewhere(&self) -> Option<&str> {
+        self.elsewhere.as_deref()
+    }
+
+    /// A digest of the entries in their order: ranks that have the same one choose the same entries.
+    pub(crate) fn digest(&self) -> u64 {
+        let mut digest = DefaultHasher::new();
+        (env!("CARGO_PKG_VERSION"), self.ranks).hash(&mut digest);
+        for (kind, entry) in self.entries.iter().enumerate().flat_map(|(kind, of)| of.iter().map(move |e| (kind, e))) {
+            (kind, entry.row, entry.per_node, entry.schedule).hash(&mut digest);
+            (entry.class, entry.first_bytes, entry.last_bytes).hash(&mut digest);
+        }
+        digest.finish()
     }
 
     /// Whether any call of this kind may be served.
@@ -142,6 +187,9 @@ impl Rows {
             let has_size = entries.iter().any(|entry| entry.first_bytes <= bytes && bytes <= entry.last_bytes);
             return Some(if has_size { Unserved::Operator } else { Unserved::Size });
         };
+        if entry.is_elsewhere {
+            return Some(Unserved::Elsewhere);
+        }
         let Some(schedule) = entry.schedule else { return Some(Unserved::Library) };
         let is_long = call.sizes(self.ranks).is_none_or(|(given, got)| given.max(got) > MOST_BYTES);
         let has_count = self.plan.facts(schedule).serves(call.elements as u64);

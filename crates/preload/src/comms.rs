@@ -11,7 +11,7 @@ use std::{
     },
 };
 
-use unisono_mpi::{CallNotes, Comm, Home, Joined, Library, Outcome, Planned, Rows};
+use unisono_mpi::{CallNotes, Comm, Conditions, Home, Joined, Library, Outcome, Planned, Rows};
 
 use crate::{
     arguments::Arguments,
@@ -202,11 +202,16 @@ fn learn(library: &Library, home: Option<&Home>, comm: Comm) -> Outcome<Arc<Know
     let planned = match joined {
         Joined::Planned { planned, begun: by } => {
             begun = by.map(|planned| Begun::new(*planned));
+            guarded(|| complain_of_conditions(home, planned.rows(), rank), ());
             Some(Serving::new(*planned))
         }
         Joined::Refused => {
             // Another rank has no proof to fail, and goes on.
             guarded(|| complain(ranks, rank), ());
+            None
+        }
+        Joined::Differs => {
+            guarded(|| complain_of_unlike_choices(ranks, rank), ());
             None
         }
         Joined::Unplanned => None,
@@ -226,6 +231,33 @@ fn complain(ranks: u32, rank: u32) {
         Ok(()) => {
             format!("a communicator of {ranks} ranks has no tags left for planned calls; they are the library's own")
         }
+    });
+}
+
+fn complain_of_unlike_choices(ranks: u32, rank: u32) {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if rank == 0 {
+        once(&SAID, || {
+            format!(
+                "the ranks of a communicator of {ranks} would choose unlike rows of the plan, because their MPI \
+                 libraries or the settings of these differ; its collectives are the library's own"
+            )
+        });
+    }
+}
+
+/// Reports rows that were measured where ranks wait in another way, once a program.
+fn complain_of_conditions(home: Option<&Home>, rows: &Rows, rank: u32) {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    let Some(stated) = rows.elsewhere().filter(|_| rank == 0) else { return };
+    let Some(here) = home.and_then(Home::conditions) else { return };
+    once(&SAID, || {
+        let there = stated.parse().map_or_else(|()| format!("'{stated}'"), |there: Conditions| there.words());
+        format!(
+            "rows of the plan were measured under {there}, and this is {}; they leave their calls to the library; tune \
+             again, or permit them by UNISONO_ANYWHERE=1",
+            here.words()
+        )
     });
 }
 

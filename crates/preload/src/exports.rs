@@ -1,10 +1,13 @@
 //! The functions that stand before the library's. Handles and addresses are machine words; an `int` of the caller's is
 //! an `int` here, so that what stands above it in its register is not read.
 
-use std::{ffi::c_int, sync::atomic::Ordering};
+use std::{
+    ffi::{CString, c_char, c_int},
+    sync::atomic::Ordering,
+};
 
 use unisono_collective::Kind;
-use unisono_mpi::{Agreement, library};
+use unisono_mpi::{Agreement, Conditions, library};
 
 use crate::{
     arguments::Arguments,
@@ -128,6 +131,24 @@ pub extern "C" fn unisono_settle(comm: usize) -> c_int {
         Some(home::settle(library, library.constants.handle(comm))?.agreement() == Agreement::Planned)
     };
     c_int::from(guarded(settle, None) == Some(true))
+}
+
+/// Writes the conditions under which the ranks of `comm` wait, as a plan states them, to at most `room` bytes with a
+/// zero at the end; all its ranks call this. Returns whether there was room.
+#[unsafe(no_mangle)]
+pub extern "C" fn unisono_conditions(comm: usize, text: *mut c_char, room: usize) -> c_int {
+    let write = || {
+        let library = library()?;
+        let found = Conditions::of(library, library.constants.handle(comm)).ok()?.to_string();
+        let bytes = CString::new(found).ok()?.into_bytes_with_nul();
+        if bytes.len() > room || text.is_null() {
+            return None;
+        }
+        // SAFETY: the caller gives room for so many bytes.
+        unsafe { text.copy_from_nonoverlapping(bytes.as_ptr().cast(), bytes.len()) };
+        Some(())
+    };
+    c_int::from(guarded(write, None).is_some())
 }
 
 /// How many calls were planned so far: for programs that want to know whether their plan has an effect.

@@ -20,11 +20,12 @@ pub fn settle(library: &Library, world: Comm) -> Option<&'static Home> {
     let settle = || {
         let settings = settings();
         // Ranks that differ in one of these would do different things in one call.
-        let terms = [settings.safe_ops, settings.unlike_bits, settings.check, settings.nonblocking];
+        let terms = [settings.safe_ops, settings.unlike_bits, settings.check, settings.nonblocking, settings.anywhere];
         let terms = terms.iter().rev().fold(0, |bits, &set| bits << 1 | u64::from(set));
         let wants = if settings.report.is_some() { REPORT } else { 0 } | if settings.check { CHECK } else { 0 };
         let begins = settings.nonblocking && !settings.check;
-        let home = Home::settle(library, world, settings.plan.as_ref(), terms, wants).ok()?.beginning(begins);
+        let home = Home::settle(library, world, settings.plan.as_ref(), terms, wants).ok()?;
+        let home = home.beginning(begins).serving_anywhere(settings.anywhere);
         if library.rank(home.comm()) == Ok(0) {
             complain(&home, library.size(home.comm()).unwrap_or(0));
         }

@@ -41,6 +41,7 @@ reasons! {
     Root "no row for this root",
     Count "its row's schedule does not divide this count",
     Bits "ranks would get unlike bits; UNISONO_UNLIKE_BITS permits it",
+    Elsewhere "its row was measured where ranks wait in another way; --anywhere permits it",
     Otherwise "made inside another call, or one buffer twice",
 }
 
@@ -77,6 +78,7 @@ pub fn of(library: &Library, arguments: &Arguments, known: &Known, described: Op
         Some(Unserved::TooLong) => Reason::TooLong,
         Some(Unserved::Root) => Reason::Root,
         Some(Unserved::Count) => Reason::Count,
+        Some(Unserved::Elsewhere) => Reason::Elsewhere,
         None if !described.fits(known.ranks) => Reason::Described,
         None => match serving.rows.find(&described.call) {
             Some(entry) if !rounds_alike(&serving.rows, &described.call, entry, known) => Reason::Bits,

@@ -28,6 +28,8 @@ pub struct Settings {
     pub unlike_bits: bool,
     /// Calls that are only begun may be served too.
     pub nonblocking: bool,
+    /// Rows of a plan also serve where ranks wait in another way than where they were measured.
+    pub anywhere: bool,
     pub report: Option<Report>,
     pub plan: Option<Arc<PlanFile>>,
     /// Why there is no plan though one was named.
@@ -65,6 +67,7 @@ impl Settings {
             safe_ops: flag("UNISONO_SAFE_OPS"),
             unlike_bits: flag("UNISONO_UNLIKE_BITS"),
             nonblocking: flag("UNISONO_NONBLOCKING"),
+            anywhere: flag("UNISONO_ANYWHERE"),
             report,
             plan,
             complaint,

@@ -5,6 +5,7 @@ use pyo3::{
     types::{PyBytes, PyDict, PyList},
 };
 use unisono_collective::{Choice, DecisionTable, Kind, OperatorClass, Row};
+use unisono_mpi::TUNED;
 use unisono_plan::{PlanError, stored};
 use unisono_schedule::{
     plan_file::{self, PlanFile},
@@ -25,8 +26,9 @@ pub enum Serves<'py> {
     Library((String, u32)),
 }
 
-/// A row as Python has it: what serves it, first byte count, last byte count or None, ranks per node or None.
-type Given<'py> = (Serves<'py>, u64, Option<u64>, Option<u32>);
+/// A row as Python has it: what serves it, first byte count, last byte count or None, ranks per node or None, and the
+/// conditions under which it was measured, or None.
+type Given<'py> = (Serves<'py>, u64, Option<u64>, Option<u32>, Option<String>);
 
 /// The bytes of a `.plan` file. With `unlike_bits`, the rows of an allreduce after which ranks may have different bits
 /// say so, and thereby permit it for rounded results too.
@@ -34,7 +36,7 @@ type Given<'py> = (Serves<'py>, u64, Option<u64>, Option<u32>);
 #[pyo3(signature = (rows, unlike_bits = false))]
 pub fn encode_plan<'py>(py: Python<'py>, rows: Vec<Given<'py>>, unlike_bits: bool) -> PyResult<Bound<'py, PyBytes>> {
     let mut all: Vec<(Row, Option<Stored>)> = Vec::with_capacity(rows.len());
-    for (serves, first_bytes, last, per_node) in rows {
+    for (serves, first_bytes, last, per_node, tuned) in rows {
         let last_bytes = last.unwrap_or(u64::MAX);
         let row = |kind, ranks, class, choice| Row { kind, ranks, per_node, class, first_bytes, last_bytes, choice };
         let made = match &serves {
@@ -71,6 +73,9 @@ pub fn encode_plan<'py>(py: Python<'py>, rows: Vec<Given<'py>>, unlike_bits: boo
             && !stored.facts().repeatable
         {
             params.push(("bits".to_owned(), "unlike".to_owned()));
+        }
+        if let (Choice::Algorithm { params, .. }, Some(conditions)) = (&mut choice, tuned) {
+            params.push((TUNED.to_owned(), conditions));
         }
         all.push((row(c.kind, c.ranks, class, choice), Some(stored)));
     }
@@ -120,15 +125,23 @@ pub fn decode_plan<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, Py
         dict.set_item("first_bytes", row.first_bytes)?;
         dict.set_item("last_bytes", (row.last_bytes != u64::MAX).then_some(row.last_bytes))?;
         let params = PyDict::new(py);
+        let mut tuned = None;
         let algorithm = match &row.choice {
             Choice::Library => None,
             Choice::Algorithm { name, params: given } => {
-                given.iter().try_for_each(|(key, value)| params.set_item(key, value))?;
+                for (key, value) in given {
+                    if key == TUNED {
+                        tuned = Some(value);
+                    } else {
+                        params.set_item(key, value)?;
+                    }
+                }
                 Some(name)
             }
         };
         dict.set_item("algorithm", algorithm)?;
         dict.set_item("params", params)?;
+        dict.set_item("tuned", tuned)?;
         let facts = file.schedule(number).map(|schedule| file.facts(schedule));
         dict.set_item("blocks", facts.map(|f| f.collective.elements))?;
         dict.set_item("any_count", facts.map(|f| f.blocking == Blocking::Any || f.collective.elements == 1))?;

@@ -643,6 +643,8 @@ class PlanRow(TypedDict):
     last_bytes: int | None
     algorithm: str | None
     params: dict[str, str]
+    #: The conditions under which the row was measured: library, version, `spin` or `yield`, `own` or `shared` cores.
+    tuned: str | None
     blocks: int | None
     any_count: bool | None
     in_place: bool | None

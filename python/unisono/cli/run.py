@@ -23,6 +23,9 @@ __all__ = ["run"]
 @click.option("--check", is_flag=True, help="Run every planned collective by the MPI library too, and compare.")
 @click.option("--safe-ops", is_flag=True, help="The program's own operators are associative: plans may serve them.")
 @click.option("--nonblocking", is_flag=True, help="The plan serves MPI_Iallreduce and its like too.")
+@click.option(
+    "--anywhere", is_flag=True, help="Use rows also where ranks wait in another way than where they were tuned."
+)
 @click.option("--off", is_flag=True, help="Load the library, but let it stand aside.")
 @click.option(
     "--launcher",
@@ -40,6 +43,7 @@ def run(
     check: bool,
     safe_ops: bool,
     nonblocking: bool,
+    anywhere: bool,
     off: bool,
     launcher: str | None,
     dry_run: bool,
@@ -68,6 +72,7 @@ def run(
         "UNISONO_CHECK": check,
         "UNISONO_SAFE_OPS": safe_ops,
         "UNISONO_NONBLOCKING": nonblocking,
+        "UNISONO_ANYWHERE": anywhere,
         "UNISONO_OFF": off,
     }
     settings = variables(plan, report, [name for name, on in switches.items() if on])

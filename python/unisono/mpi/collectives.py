@@ -49,6 +49,7 @@ class Collectives:
         own = ctypes.CDLL(_copy(LIBRARY))
         self._repeat = own.unisono_repeat
         self._repeat.restype = ctypes.c_int
+        self._conditions = own.unisono_conditions
         if plan is None:
             self._library, self._prefix = ctypes.CDLL(_loaded_library()), "PMPI"
             return
@@ -56,7 +57,8 @@ class Collectives:
         self._library.unisono_served.restype = ctypes.c_uint64
         before = {name: os.environ.get(name) for name in SETTINGS}
         try:
-            os.environ.update(dict.fromkeys(SETTINGS, "") | {"UNISONO_PLAN": str(Path(plan).resolve())})
+            own_settings = {"UNISONO_PLAN": str(Path(plan).resolve()), "UNISONO_ANYWHERE": "1"}
+            os.environ.update(dict.fromkeys(SETTINGS, "") | own_settings)
             # The library reads its environment at its first call, and here once and for all. MPI is initialised, so it
             # is named the ranks that have the plan.
             word = ctypes.c_size_t
@@ -72,6 +74,14 @@ class Collectives:
     def served(self) -> int:
         """Calls that the plan has served."""
         return int(self._library.unisono_served()) if self._prefix == "MPI" else 0
+
+    def conditions(self) -> str:
+        """How the ranks of the communicator wait, as a plan states it; all of them call this."""
+        room = ctypes.create_string_buffer(256)
+        word = ctypes.c_size_t
+        if self._conditions(word(self._mpi._handleof(self._comm)), room, word(len(room))) == 0:
+            raise InputError("how ranks of this MPI library wait cannot be found")
+        return room.value.decode()
 
     def caller(self, collective: str, send: Array, recv: Array) -> Callable[[int], None]:
         """A function that makes the collective a number of times, sum of float32, rank 0 as root.

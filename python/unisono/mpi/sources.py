@@ -228,7 +228,7 @@ class Model:
         seconds = best.predicted["seconds"]
         why = f"first by the model {best.model} of {self._machine.name}, {seconds * 1e6:.3g} µs predicted"
         more = {"algorithm": best.algorithm, "params": dict(best.params), "predicted_seconds": seconds}
-        return _core.encode_plan([(best, first, last, None)]), why, more
+        return _core.encode_plan([(best, first, last, None, None)]), why, more
 
 
 def check(machine: Machine | str | os.PathLike[str] | None, plan: str | os.PathLike[str] | None) -> None:

@@ -22,8 +22,13 @@ BEGINNING = b"UNISPLAN"
 #: MPI library.
 Serves = Plan | Schedule | tuple[str, int]
 #: A row: what serves it, and the first and last size in bytes that it serves (None: any beyond); with a fourth item it
-#: serves only where that number of ranks share a node (None: any number).
-Row = tuple[Serves, int, int | None] | tuple[Serves, int, int | None, int | None]
+#: serves only where that number of ranks share a node (None: any number). A fifth item is the conditions under which
+#: the row was measured, by :meth:`unisono.mpi.collectives.Collectives.conditions` (None: it serves under any).
+Row = (
+    tuple[Serves, int, int | None]
+    | tuple[Serves, int, int | None, int | None]
+    | tuple[Serves, int, int | None, int | None, str | None]
+)
 
 
 def save_plans(rows: Iterable[Row], path: str | os.PathLike[str], *, unlike_bits: bool = False) -> None:
@@ -48,19 +53,25 @@ def save_plans(rows: Iterable[Row], path: str | os.PathLike[str], *, unlike_bits
     """
     listed = []
     for row in items(rows, f"rows is {shown(rows)}, and must be a list of rows"):
-        if not isinstance(row, tuple | list) or len(row) not in (3, 4):
-            raise InputError(f"{shown(row)} is not a row; accepted is (serves, first, last) or with ranks per node")
+        if not isinstance(row, tuple | list) or len(row) not in (3, 4, 5):
+            raise InputError(
+                f"{shown(row)} is not a row; accepted is (serves, first, last[, ranks per node[, conditions]])"
+            )
         listed.append(_checked(*row))
     write(path, _core.encode_plan(listed, unlike_bits))
 
 
 def _checked(
-    serves: Serves, first: SupportsIndex, last: SupportsIndex | None, ranks_a_node: SupportsIndex | None = None
-) -> tuple[Serves, int, int | None, int | None]:
+    serves: Serves,
+    first: SupportsIndex,
+    last: SupportsIndex | None,
+    ranks_a_node: SupportsIndex | None = None,
+    tuned: str | None = None,
+) -> tuple[Serves, int, int | None, int | None, str | None]:
     """A row as the extension module takes it.
 
     Raises:
-        InputError: nothing that serves calls, or sizes that are none.
+        InputError: nothing that serves calls, sizes that are none, or conditions that are no text.
 
     """
     if isinstance(serves, tuple | list) and len(serves) == 2:
@@ -68,11 +79,14 @@ def _checked(
         serves = named("the collective of a row", collective), _within("the ranks of a row", ranks, 1, 2**32 - 1)
     elif not isinstance(serves, Plan | Schedule):
         raise InputError(f"a row is served by {shown(serves)}; accepted are a plan, a schedule and (collective, ranks)")
+    if not (tuned is None or isinstance(tuned, str)):
+        raise InputError(f"the conditions of a row are {shown(tuned)}; accepted is a text")
     return (
         serves,
         _within("the first size of a row", first, 0, 2**64 - 1),
         None if last is None else _within("the last size of a row", last, 0, 2**64 - 1),
         None if ranks_a_node is None else _within("the ranks per node of a row", ranks_a_node, 1, 2**32 - 1),
+        tuned,
     )
 
 

@@ -1,0 +1,195 @@
+//! The conditions under which the ranks of a program wait, which decide which algorithm is fast.
+//!
+//! A rank that waits either asks for its messages all the time, or yields its core to others after each question. Where
+//! ranks have a core each, the first takes a microsecond for a short message, and the second several. Where ranks share
+//! cores, it is the other way round. A row of a plan that was measured states the conditions of the measurement; under
+//! others the choice between a schedule and the library may be wrong by a factor.
+
+use std::{
+    ffi::{CStr, c_char, c_int},
+    fmt,
+    str::FromStr,
+};
+
+use unisono_collective::{Choice, DecisionTable};
+
+use crate::library::{Comm, Failed, Library, Outcome, check};
+
+unsafe extern "C" {
+    fn sched_getaffinity(process: c_int, bytes: usize, mask: *mut [c_int; CORES]) -> c_int;
+}
+
+/// The parameter of a row that holds its conditions.
+pub const TUNED: &str = "tuned";
+/// Words of the mask of cores on which a process may run: 1,024 cores.
+const CORES: usize = 32;
+/// The most bytes of the text that a library describes itself by: `MPI_MAX_LIBRARY_VERSION_STRING` of all at hand.
+const MOST_BYTES: usize = 8192;
+
+/// Equal on all ranks. The text form is `openmpi 5.0.11 spin own`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Conditions {
+    /// `openmpi` or `mpich`, or the first word by which the library describes itself.
+    pub library: String,
+    pub version: String,
+    /// Ranks yield their core while they wait.
+    pub yields: bool,
+    /// A node has more ranks than cores.
+    pub shares_cores: bool,
+}
+
+impl Conditions {
+    /// Those of the ranks of a communicator, which all call this.
+    ///
+    /// # Errors
+    /// Those of the library.
+    pub fn of(library: &Library, comm: Comm) -> Outcome<Self> {
+        let (_, yields) = library.bounds(u64::from(library.yields()), comm)?;
+        let node = library.node(comm)?;
+        library.return_errors(node)?;
+        let here = library.size(node)?;
+        let masks = library.all_numbers(cores(), node, here)?;
+        library.free(node)?;
+        let all = masks.iter().fold([0; CORES], |all, mask| std::array::from_fn(|word| all[word] | mask[word]));
+        let cores: u32 = all.iter().map(|word: &c_int| word.count_ones()).sum();
+        // A machine of more cores than the mask has room for has enough of them.
+        let (_, shares) = library.bounds(u64::from(cores > 0 && here > cores), comm)?;
+        let (name, version) = library.name_and_version();
+        Ok(Self { library: name, version, yields: yields > 0, shares_cores: shares > 0 })
+    }
+
+    /// Whether a choice that was measured under the others holds under these. Another version of the library is near
+    /// enough.
+    pub fn permit(&self, others: &Self) -> bool {
+        (&self.library, self.yields, self.shares_cores) == (&others.library, others.yields, others.shares_cores)
+    }
+
+    /// The conditions in words.
+    pub fn words(&self) -> String {
+        let waits = if self.yields { "yield" } else { "do not yield" };
+        let cores = if self.shares_cores { "share cores" } else { "have a core each" };
+        format!("{} {}, where ranks {cores} and {waits} while they wait", self.library, self.version)
+    }
+}
+
+impl fmt::Display for Conditions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let waits = if self.yields { "yield" } else { "spin" };
+        let cores = if self.shares_cores { "shared" } else { "own" };
+        write!(f, "{} {} {waits} {cores}", self.library, self.version)
+    }
+}
+
+impl FromStr for Conditions {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let words: Vec<&str> = text.split(' ').collect();
+        let &[library, version, waits, cores] = words.as_slice() else { return Err(()) };
+        let either = |word: &str, yes: &str, no: &str| match word {
+            word if word == yes => Ok(true),
+            word if word == no => Ok(false),
+            _ => Err(()),
+        };
+        let (yields, shares_cores) = (either(waits, "yield", "spin")?, either(cores, "shared", "own")?);
+        Ok(Self { library: library.to_owned(), version: version.to_owned(), yields, shares_cores })
+    }
+}
+
+/// The conditions that a row's choice was measured under, as the plan states them; none where it states none.
+pub(crate) fn stated(choice: &Choice) -> Option<&str> {
+    match choice {
+        Choice::Algorithm { params, .. } => {
+            params.iter().find(|(key, _)| key == TUNED).map(|(_, value)| value.as_str())
+        }
+        Choice::Library => None,
+    }
+}
+
+/// Whether any row states conditions.
+pub(crate) fn are_stated(table: &DecisionTable) -> bool {
+    table.rows().iter().any(|row| stated(&row.choice).is_some())
+}
+
+/// The cores on which this process may run; none if that cannot be found.
+fn cores() -> [c_int; CORES] {
+    let mut mask = [0; CORES];
+    // SAFETY: the system writes at most so many bytes; 0 stands for this thread.
+    let code = unsafe { sched_getaffinity(0, size_of::<[c_int; CORES]>(), &raw mut mask) };
+    if code == 0 { mask } else { [0; CORES] }
+}
+
+/// Name and version in what a library says of itself: `Open MPI v5.0.11, ...` or `MPICH Version: 5.0.2 ...`.
+fn name_and_version(text: &str) -> (String, String) {
+    let mut words = text.split(|c: char| c.is_whitespace() || c == ',').filter(|word| !word.is_empty());
+    let name = match words.clone().next() {
+        Some("Open") => "openmpi".to_owned(),
+        Some(word) => word.to_ascii_lowercase(),
+        None => "unknown".to_owned(),
+    };
+    let digits = |word: &str| word.trim_start_matches('v').to_owned();
+    let version = words.find(|word| digits(word).starts_with(|c: char| c.is_ascii_digit()));
+    (name, version.map_or_else(|| "unknown".to_owned(), digits))
+}
+
+impl Library {
+    /// Whether a rank of this process yields its core while it waits. Open MPI has that as a variable; MPICH asks a
+    /// thousand times between two yields.
+    fn yields(&self) -> bool {
+        let found = self.find_function(c"opal_progress_yield_when_idle");
+        // SAFETY: a `bool` of Open MPI, which writes it in `MPI_Init` only; this reads its byte.
+        found.is_some_and(|at| unsafe { at.cast::<u8>().read() } != 0)
+    }
+
+    fn name_and_version(&self) -> (String, String) {
+        type Describe = unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int;
+        let described = || {
+            let found = self.find_function(c"PMPI_Get_library_version").ok_or(Failed::OTHER)?;
+            // SAFETY: MPI's function of that name, whose C signature the type states.
+            let describe = unsafe { std::mem::transmute::<*mut std::ffi::c_void, Describe>(found) };
+            let (mut text, mut length) = (vec![0u8; MOST_BYTES + 1], 0);
+            // SAFETY: there is room for the longest text with its end, and an integer is written.
+            check(unsafe { describe(text.as_mut_ptr().cast(), &raw mut length) })?;
+            let end = CStr::from_bytes_until_nul(&text).map_err(|_| Failed::OTHER)?;
+            Ok::<String, Failed>(end.to_string_lossy().into_owned())
+        };
+        name_and_version(&described().unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_read_back() {
+        for text in ["openmpi 5.0.11 spin own", "mpich 4.0.2 yield shared"] {
+            assert_eq!(text.parse::<Conditions>().map(|c| c.to_string()), Ok(text.to_owned()));
+        }
+        for text in ["", "openmpi 5.0.11 spin", "openmpi 5 spins own", "openmpi 5 spin own more"] {
+            assert_eq!(text.parse::<Conditions>(), Err(()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_choice_holds_where_ranks_wait_in_the_same_way() {
+        let at = |text: &str| text.parse::<Conditions>().expect("the form of the text");
+        let here = at("openmpi 5.0.11 spin own");
+        assert!(here.permit(&at("openmpi 4.1.4 spin own")));
+        for other in ["mpich 5.0.2 spin own", "openmpi 5.0.11 yield own", "openmpi 5.0.11 spin shared"] {
+            assert!(!here.permit(&at(other)), "{other}");
+        }
+    }
+
+    #[test]
+    fn libraries_are_named_by_what_they_say() {
+        let of = |text| {
+            let (name, version) = name_and_version(text);
+            format!("{name} {version}")
+        };
+        assert_eq!(of("Open MPI v5.0.11, package: Open MPI root Distribution"), "openmpi 5.0.11");
+        assert_eq!(of("MPICH Version:      5.0.2\nMPICH Release date: none"), "mpich 5.0.2");
+        assert_eq!(of("Intel(R) MPI Library 2021.10 for Linux* OS"), "intel(r) 2021.10");
+        assert_eq!(of(""), "unknown unknown");
+    }
+}

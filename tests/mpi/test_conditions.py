@@ -1,0 +1,92 @@
+"""Plans that were tuned elsewhere: where ranks wait in another way, and where ranks of one program differ."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import unisono as un
+
+from ..python.test_mpi import COMPILERS, MPICH, OPEN_MPI, Compile, compiled, plan, report, run
+from .test_world import launch
+
+__all__ = ["compiled", "plan"]
+
+Plans = Callable[[int], Path]
+#: Two ranks have a core each, or share one.
+CORES = "own" if len(os.sched_getaffinity(0)) > 1 else "shared"
+SPIN = {"OMPI_MCA_mpi_yield_when_idle": "0"}
+SAID = "unisono: rows of the plan were measured under "
+
+
+def tuned(path: Path, conditions: str) -> Path:
+    """A plan whose row for short vectors was measured under these conditions, and whose row for long ones anywhere."""
+    of = un.plan("allreduce", "archer", shape=2, elements=16, algorithm="recursive-doubling")
+    beyond = un.plan("allreduce", "archer", shape=2, elements=1024, algorithm="ring")
+    un.save_plans([(of, 0, 4095, None, conditions), (beyond, 4096, None, None, None)], path)
+    assert [row["tuned"] for row in un.load_plans(path)] == [conditions, None]
+    assert [row["params"] for row in un.load_plans(path)] == [of.params, beyond.params]
+    return path
+
+
+@pytest.mark.parametrize(
+    ("abi", "conditions", "env", "serves"),
+    [
+        ("openmpi", f"openmpi 4.1.4 yield {CORES}", {}, True),
+        ("openmpi", f"openmpi 4.1.4 spin {CORES}", SPIN, True),
+        ("openmpi", f"openmpi 4.1.4 yield {CORES}", SPIN, False),
+        ("openmpi", f"openmpi 4.1.4 spin {CORES}", {}, False),
+        ("openmpi", f"mpich 5.0.2 yield {CORES}", {}, False),
+        ("openmpi", "openmpi 5.0.11 yield some", {}, False),
+        ("openmpi", f"openmpi 4.1.4 spin {CORES}", {"UNISONO_ANYWHERE": "1"}, True),
+        ("mpich", f"mpich 4.0.2 spin {CORES}", {}, True),
+        ("mpich", f"mpich 4.0.2 yield {CORES}", {}, False),
+        ("abi", f"mpich 4.0.2 spin {CORES}", {}, True),
+        ("abi", f"openmpi 5.0.11 spin {CORES}", {}, False),
+    ],
+)
+def test_a_row_serves_where_ranks_wait_as_where_it_was_tuned(
+    compiled: Compile, tmp_path: Path, abi: str, conditions: str, env: dict[str, str], serves: bool
+) -> None:
+    said = tmp_path / "report"
+    options = ("--plan", str(tuned(tmp_path / "t.plan", conditions)), "--report", str(said))
+    done = run(2, compiled("collectives", abi), "100", options=options, env=env)
+    assert (done.code, done.out) == (0, "ok 2\n"), done.err
+    assert done.err.count(SAID) == (not serves), done.err
+    found = report(said)
+    assert found.get(("allreduce", "recursive-doubling"), 0) == (6 if serves else 0)
+    assert ("was measured where ranks wait in another way" in said.read_text()) == (not serves)
+
+
+def test_conditions_are_those_of_the_ranks() -> None:
+    program = (
+        "from mpi4py import MPI; from unisono.mpi.collectives import Collectives;"
+        "print(Collectives(MPI, MPI.COMM_WORLD).conditions() if MPI.COMM_WORLD.rank == 0 else "
+        "Collectives(MPI, MPI.COMM_WORLD).conditions(), flush=True)"
+    )
+    for environment, env, library, waits in (
+        (OPEN_MPI, {"OMPI_MCA_mpi_yield_when_idle": "1"}, "openmpi", "yield"),
+        (OPEN_MPI, SPIN, "openmpi", "spin"),
+        (MPICH, {}, "mpich", "spin"),
+    ):
+        done = launch(environment, 2, "-c", program, **env)
+        for line in done.stdout.split("\n")[:2]:
+            words = line.strip("\0").split(" ")
+            assert (words[0], words[2], words[3]) == (library, waits, CORES)
+            assert words[1][0].isdigit()
+
+
+@pytest.mark.parametrize("abi", ["openmpi"])
+def test_ranks_that_would_choose_unlike_rows_run_unplanned(
+    compiled: Compile, plan: Plans, tmp_path: Path, abi: str
+) -> None:
+    """One rank of three has a library that looks for no errors: it would serve calls that the others leave to it."""
+    said, start = tmp_path / "report", tmp_path / "start"
+    unlike = '[ "$OMPI_COMM_WORLD_RANK" = 1 ] && export OMPI_MCA_mpi_param_check=0'
+    start.write_text(f'#!/bin/sh\n{unlike}\nexec "$@"\n')
+    start.chmod(0o755)
+    options = ("--plan", str(plan(3)), "--report", str(said), "--launcher", str(COMPILERS[abi].parent / "mpiexec"))
+    done = run(3, start, compiled("collectives", abi), "100", options=options)
+    assert (done.code, done.out) == (0, "ok 3\n"), done.err
+    assert done.err.count("would choose unlike rows of the plan") == 1
+    assert {algorithm for _, algorithm in report(said)} == {"library"}
