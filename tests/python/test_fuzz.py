@@ -231,7 +231,7 @@ def files() -> dict[str, str | bytes]:
     small = (ROOT / "machines" / "hx2mesh-small.toml").read_text().replace("[16, 16]", "[2, 2]")
     return {
         "a.sched": schedule.schedule.to_text(),
-        "p.plan": _core.encode_plan([(schedule, 0, None, None)]),
+        "p.plan": _core.encode_plan([(schedule, 0, None, None, None)]),
         "r.registers": next(iter(un.emit_files(switches, "registers").values())),
         "x.xml": next(iter(un.emit_files(schedule.schedule, "msccl-xml").values())),
         "g.goal": (ROOT / "tests" / "goal" / "recdoub_P4_d1048576.goal").read_text(),
