@@ -269,7 +269,8 @@ def _is_program(name: str, head: bytes) -> bool:
 FORMS = (
     Form("plan for MPI programs", _begins("UNISPLAN"), _plan_file),
     Form(SCHEDULE, _begins("unisono-certificate"), _certificate),
-    Form(BOUND, _holds("format", "prices"), _bound_certificate),
+    # Of a large machine, the prices stand behind the part of the file that is looked at.
+    Form(BOUND, lambda _, head: re.search(rb'"format" *: *"unisono-bound ', head) is not None, _bound_certificate),
     Form("plan for GPUs", lambda name, _: is_gpu_plan(name), _gpu_plan),
     Form("schedule", _begins("unisono-schedule", "unisono registers"), _schedule),
     Form("schedule", _holds("version", "phases", "nodes"), _schedule),

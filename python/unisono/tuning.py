@@ -123,11 +123,29 @@ class Row:
     plan: Plan | None
     #: Whether this number of ranks was measured; else its times were interpolated.
     measured: bool
+    #: The conditions under which it was confirmed; see :mod:`unisono.confirming`.
+    tuned: str | None = None
 
     @property
     def serves(self) -> Plan | tuple[str, int]:
         """The source that serves the row, as a plan file takes it."""
         return self.plan or (self.collective, self.ranks)
+
+    @property
+    def name(self) -> str:
+        """The algorithm that serves the row."""
+        return LIBRARY if self.plan is None else self.plan.algorithm
+
+    def covers(self, collective: str, ranks: int, per_node: int, size: int) -> bool:
+        """Whether the row is for calls of this size in bytes."""
+        last = size if self.last_bytes is None else self.last_bytes
+        asked = (collective, ranks, per_node)
+        return asked == (self.collective, self.ranks, self.per_node) and self.first_bytes <= size <= last
+
+    def ends_before(self, other: "Row") -> bool:
+        """Whether the other row begins where this one ends."""
+        alike = (self.collective, self.ranks, self.per_node) == (other.collective, other.ranks, other.per_node)
+        return alike and self.last_bytes is not None and self.last_bytes + 1 == other.first_bytes
 
     def report(self) -> dict[str, Any]:
         """The row for JSON."""
@@ -137,9 +155,10 @@ class Row:
             "per_node": self.per_node,
             "first_bytes": self.first_bytes,
             "last_bytes": self.last_bytes,
-            "algorithm": LIBRARY if self.plan is None else self.plan.algorithm,
+            "algorithm": self.name,
             "params": {} if self.plan is None else self.plan.params,
             "measured": self.measured,
+            "tuned": self.tuned,
         }
 
 

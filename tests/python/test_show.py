@@ -49,6 +49,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         ["schedule", *among, "-o", "a.sched"],
         ["schedule", *among, "-o", "schedule.json"],
         ["plan", *boxes, "-o", "report.json", "--certificate", "bound.cert"],
+        ["plan", "allgather", "--machine", "fattree-small", "--bytes", "64", "--certificate", "large-bound.cert"],
         ["verify", "a.sched", "--certificate", "schedule.cert"],
         ["simulate", "a.sched", "--trace", "trace.json"],
         ["sweep", "allreduce", "--machine", "archer", "--shapes", "4,8", "--elements", "1,2", "-o", "sweep.csv"],
@@ -70,8 +71,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 FORM_OF = {
     "a.plan": "plan for MPI programs", "a.sched": "schedule", "schedule.json": "schedule", "report.json": "report",
-    "bound.cert": "certificate of a bound", "schedule.cert": "certificate of a schedule", "trace.json": "trace",
-    "sweep.csv": "sweep", "gpus.json": "plan for GPUs", "gpus.xml": "schedule", "a.goal": "program",
+    "bound.cert": "certificate of a bound", "large-bound.cert": "certificate of a bound",
+    "schedule.cert": "certificate of a schedule", "trace.json": "trace", "sweep.csv": "sweep", "gpus.json": "plan for GPUs", "gpus.xml": "schedule", "a.goal": "program",
     "traces": "program", "switches.sched": "schedule", "switches.registers": "schedule", "machine.toml": "machine",
     "workload.toml": "program",
 }  # fmt: skip

@@ -15,6 +15,7 @@ from unisono.cli._options import json_option
 from unisono.cli._output import counted, params_text, print_json, print_lines, print_table, progress
 from unisono.cli._types import MACHINE
 from unisono.cli.bench import sizes_of
+from unisono.confirming import Trial, confirm
 from unisono.machines.descriptions import of_ranks
 from unisono.mpi.collectives import MEASURED
 from unisono.mpi.exports import FORMATS, says
@@ -139,29 +140,50 @@ def tune(
             families = measure(*asked, on_cell, expressible)
         else:
             families, spent = tune_share(*asked, share, on_cell, expressible)
-    if world.rank != 0:
-        return 0
     measured = [family for family in families if family.cells]
     found = {
         (row.collective, row.ranks, row.per_node, row.first_bytes): row for f in measured for row in rows_of(f, where)
     }
-    rows = list(found.values())
-    unisono.save_plans([(row.serves, row.first_bytes, row.last_bytes, row.per_node) for row in rows], file)
+    with progress("confirming") as on_trial:
+        rows, trials = confirm(mpi, world, list(found.values()), counts, rounds, on_trial)
+    if world.rank != 0:
+        return 0
+    unisono.save_plans([(row.serves, row.first_bytes, row.last_bytes, row.per_node, row.tuned) for row in rows], file)
     cells = list({id(cell): cell for family in measured for of in family.cells.values() for cell in of}.values())
+    for cell in cells:
+        cell.chosen = next(
+            row.name for row in rows if row.covers(cell.collective, cell.ranks, cell.per_node, cell.bytes)
+        )
     if as_json:
         table = [row.report() for row in rows]
         points = len([contender for cell in cells for contender in cell.contenders])
         amounts = {"measured": points, "points": points} if spent is None else spent._asdict()
-        print_json({"table": table, "cells": [c.report() for c in cells], "missing": missing, "file": file} | amounts)
+        print_json(
+            {"table": table, "cells": [c.report() for c in cells], "missing": missing, "file": file}
+            | amounts
+            | {"confirmed": [trial.report() for trial in trials]}
+        )
         return 0
     _print(cells)
     print_lines(*(f"not to be had on these nodes: {text}" for text in missing))
+    _print_trials(trials)
     between = len({(row.ranks, row.per_node) for row in rows if not row.measured})
     note = f"; those for {counted(between, 'more rank count')} were interpolated" if between else ""
     if spent is not None:
         print_lines(f"measured {spent.measured} of {spent.points} points; ~ : expected from these")
     print_lines("", f"wrote {file}: {counted(len(rows), 'row')}{note}")
     return 0
+
+
+def _print_trials(trials: list[Trial]) -> None:
+    """Prints how many choices were confirmed, and which sizes the library serves again."""
+    kept = sum(trial.kept for trial in trials)
+    if trials:
+        print_lines(f"{kept} of {counted(len(trials), 'size')} confirmed in pairs with the library")
+    for trial in trials:
+        if not trial.kept:
+            ratio = f"{trial.ratio:.2f} times the library's time"
+            print_lines(f"left to the library: {trial.name} of {trial.bytes} bytes on {trial.ranks} ranks, {ratio}")
 
 
 def _needed(collectives: str | None, machine: str | None, output: str | None) -> tuple[str, str, str]:

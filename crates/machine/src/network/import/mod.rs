@@ -87,6 +87,7 @@ fn network(asked: &Asked, summary: String, link_gbps: f64, topology: toml::Table
         launch_ns: 0.0,
         signal_ns: 0.0,
         copy_ns_per_byte: 0.0,
+        cluster: None,
         failed: Vec::new(),
         prices: Prices { switch_usd: 0.0, dac_usd: 0.0, aoc_usd: 0.0 },
         accelerator: None,

@@ -1,0 +1,154 @@
+"""Measures the choices of a decision table again, in pairs with the library, before they are written.
+
+A choice is the best of several noisy times, so it is better than it looks less often than a fresh measurement is. Each
+row that names a schedule is timed beside the library at the measured sizes that it serves and at its first and last
+size, which were interpolated. Where the median over rounds of the ratio of both times is not below 1, the library serves
+that size and those up to the next ones that were confirmed.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import Any
+
+from unisono._core import Plan
+from unisono.measuring import Contest, contest
+from unisono.mpi.collectives import Collectives
+from unisono.mpi.groups import members, nodes, wait_for
+from unisono.tuning import MOSTLY, SHORT, Row, contestants, is_idle
+
+__all__ = ["Trial", "confirm", "joined", "kept", "trial_counts"]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A schedule beside the library at one size."""
+
+    collective: str
+    ranks: int
+    per_node: int
+    bytes: int
+    algorithm: str
+    #: The median over rounds of the schedule's time divided by the library's.
+    ratio: float
+    kept: bool
+
+    @property
+    def name(self) -> str:
+        """The collective and its algorithm."""
+        return f"{self.collective} by {self.algorithm}"
+
+    def report(self) -> dict[str, Any]:
+        """The trial for JSON."""
+        return dict(self.__dict__)
+
+
+def trial_counts(row: Row, counts: Sequence[int]) -> list[int]:
+    """The numbers of elements at which a row is timed, ascending; none where it is shorter than an element."""
+    first, last = -(-row.first_bytes // 4), None if row.last_bytes is None else row.last_bytes // 4
+    edges = [first] * (row.first_bytes > 0) + [last] * (last is not None)
+    wanted = {count for count in (*counts, *edges) if count is not None and count >= max(first, 1)}
+    return sorted(count for count in wanted if last is None or count <= last)
+
+
+def kept(row: Row, verdicts: Sequence[tuple[int, bool]]) -> list[Row]:
+    """The row as it is written: the sizes between those that were confirmed, and the library for the others.
+
+    ``verdicts`` are sizes in bytes, ascending, each with whether the schedule was confirmed there.
+    """
+    held: list[tuple[int, int | None]] = []
+    for at, (size, holds) in enumerate(verdicts):
+        if holds and at > 0 and verdicts[at - 1][1]:
+            held[-1] = (held[-1][0], size)
+        elif holds:
+            held.append((size, size))
+    if held and verdicts[0][1]:
+        held[0] = (row.first_bytes, held[0][1])
+    if held and verdicts[-1][1]:
+        held[-1] = (held[-1][0], row.last_bytes)
+    found, first = [], row.first_bytes
+    for start, end in held:
+        if start > first:
+            found.append(replace(row, first_bytes=first, last_bytes=start - 1, plan=None))
+        found.append(replace(row, first_bytes=start, last_bytes=end))
+        if end is None:
+            return found
+        first = end + 1
+    if row.last_bytes is None or first <= row.last_bytes:
+        found.append(replace(row, first_bytes=first, plan=None))
+    return found
+
+
+def joined(rows: Sequence[Row]) -> list[Row]:
+    """The rows, with neighbours that the library serves as one; they are in the order of their sizes."""
+    found: list[Row] = []
+    for row in rows:
+        last = found[-1] if found else None
+        if last is not None and last.plan is None and row.plan is None and last.ends_before(row):
+            found[-1] = replace(last, last_bytes=row.last_bytes)
+        else:
+            found.append(row)
+    return found
+
+
+def confirm(
+    mpi: Any,
+    world: Any,
+    rows: Sequence[Row],
+    counts: Sequence[int],
+    rounds: int,
+    progress: Callable[[int, int], None],
+) -> tuple[list[Row], list[Trial]]:
+    """Times every schedule of a table beside the library; all ranks of MPI's world call it.
+
+    Rank 0 has the rows, and gets those to be written, with the conditions under which they were measured.
+    """
+    idle = is_idle(mpi, world)
+    machine = nodes(mpi, world)
+    groups: dict[tuple[str, int, int], list[Row]] = {}
+    for row in rows if world.rank == 0 else ():
+        if row.plan is not None:
+            groups.setdefault((row.collective, row.ranks, row.per_node), []).append(row)
+    found = {id(row): [row] for row in rows}
+    trials: list[Trial] = []
+    wanted = world.bcast([(group, [trial_counts(row, counts) for row in of]) for group, of in groups.items()])
+    for done, ((collective, ranks, per_node), at) in enumerate(wanted):
+        own = groups.get((collective, ranks, per_node), [])
+        chosen = members(machine, ranks, per_node) or []
+        if world.rank in chosen:
+            group = world.Create_group(world.group.Incl(chosen))
+            sizes = [count for of in at for count in of]
+            plans = [[row.plan] for row, of in zip(own, at, strict=True) for _ in of] if world.rank == 0 else None
+            tuned, results = _measured(mpi, group, collective, sizes, plans, rounds)
+            group.Free()
+            # The other ranks only took part in the measurement.
+            for row, of in zip(own, at, strict=True) if world.rank == 0 else ():
+                verdicts = [_trial(row, count, results[count], rounds, idle) for count in of]
+                trials += verdicts
+                sized = [(trial.bytes, trial.kept) for trial in verdicts]
+                found[id(row)] = [replace(part, tuned=tuned) for part in kept(row, sized)]
+        wait_for(world)
+        progress(done + 1, len(wanted))
+    return joined([part for row in rows for part in found[id(row)]]), trials
+
+
+def _measured(
+    mpi: Any, group: Any, collective: str, counts: Sequence[int], plans: list[list[Plan | None]] | None, rounds: int
+) -> tuple[str, dict[int, Contest]]:
+    """How the ranks of a group wait, and by elements the contest of the library and the plan."""
+    given = None if plans is None else [[plan for plan in here if plan is not None] for here in plans]
+    tuned = Collectives(mpi, group).conditions()
+    if not counts:
+        return tuned, {}
+    with contestants(mpi, group, counts, given) as pair:
+        return tuned, {count: contest(mpi, group, pair, collective, count, rounds) for count in counts}
+
+
+def _trial(row: Row, count: int, result: Contest, rounds: int, idle: bool) -> Trial:
+    library, schedule = result.timings
+    ratio = median(own / other for own, other in zip(schedule.rounds, library.rounds, strict=True))
+    if 4 * count < SHORT:
+        holds = idle and result.won_all(1) >= MOSTLY * rounds
+    else:
+        holds = ratio < 1
+    return Trial(row.collective, row.ranks, row.per_node, 4 * count, row.name, ratio, holds)

@@ -1,0 +1,65 @@
+"""Rows of a tuned table after their second measurement."""
+
+import pytest
+import unisono as un
+from unisono.confirming import joined, kept, trial_counts
+from unisono.tuning import Row
+
+KIB = 1024
+
+
+@pytest.fixture(scope="module")
+def schedule() -> un.Plan:
+    return un.plan("allreduce", "archer", shape=4, bytes="4KiB", algorithm="recursive-doubling")
+
+
+def served(rows: list[Row]) -> list[tuple[int, int | None, str]]:
+    return [(row.first_bytes, row.last_bytes, row.name) for row in rows]
+
+
+def test_a_row_is_timed_at_the_sizes_that_it_serves_and_at_its_ends(schedule: un.Plan) -> None:
+    row = Row("allreduce", 4, 4, 1001, 9000, schedule, True)
+    assert trial_counts(row, [64, 512, 1024, 4096]) == [251, 512, 1024, 2250]
+    without_ends = Row("allreduce", 4, 4, 0, None, schedule, True)
+    assert trial_counts(without_ends, [2, 64]) == [2, 64]
+    assert trial_counts(Row("allreduce", 4, 4, 5, 7, schedule, True), [1, 2]) == []
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "expected"),
+    [
+        ([(4 * KIB, True)], [(100, None, "recursive-doubling")]),
+        ([(4 * KIB, False)], [(100, None, "library")]),
+        ([], [(100, None, "library")]),
+        ([(4 * KIB, True), (8 * KIB, False)], [(100, 4096, "recursive-doubling"), (4097, None, "library")]),
+        ([(4 * KIB, False), (8 * KIB, True)], [(100, 8191, "library"), (8192, None, "recursive-doubling")]),
+        (
+            [(KIB, True), (2 * KIB, True), (4 * KIB, False), (8 * KIB, True), (16 * KIB, False)],
+            [
+                (100, 2048, "recursive-doubling"),
+                (2049, 8191, "library"),
+                (8192, 8192, "recursive-doubling"),
+                (8193, None, "library"),
+            ],
+        ),
+    ],
+)
+def test_a_row_keeps_the_sizes_that_were_confirmed(
+    schedule: un.Plan, verdicts: list[tuple[int, bool]], expected: list[tuple[int, int | None, str]]
+) -> None:
+    row = Row("allreduce", 4, 4, 100, None, schedule, True)
+    assert served(kept(row, verdicts)) == expected
+    bounded = kept(Row("allreduce", 4, 4, 100, 20 * KIB, schedule, True), verdicts)
+    assert served(bounded) == [(first, 20 * KIB if last is None else last, name) for first, last, name in expected]
+
+
+def test_neighbours_that_the_library_serves_are_one_row(schedule: un.Plan) -> None:
+    rows = [
+        Row("allreduce", 4, 4, 0, 99, None, True),
+        *kept(Row("allreduce", 4, 4, 100, None, schedule, True), [(4 * KIB, False)]),
+        Row("allreduce", 5, 5, 0, None, None, True),
+    ]
+    assert [(row.ranks, *served([row])[0]) for row in joined(rows)] == [
+        (4, 0, None, "library"),
+        (5, 0, None, "library"),
+    ]
