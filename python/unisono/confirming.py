@@ -1,9 +1,9 @@
 """Measures the choices of a decision table again, in pairs with the library, before they are written.
 
-A choice is the best of several noisy times, so it is better than it looks less often than a fresh measurement is. Each
-row that names a schedule is timed beside the library at the measured sizes that it serves and at its first and last
-size, which were interpolated. Where the median over rounds of the ratio of both times is not below 1, the library serves
-that size and those up to the next ones that were confirmed.
+A choice is the best of several noisy times, so its own time is mostly too good. Each row that names a schedule is timed
+beside the library at the measured sizes that it serves and at its first and last size, which were interpolated. Where
+the median over rounds of the ratio of both times is not below 1, the library serves that size and those up to the next
+ones that were confirmed.
 """
 
 from collections.abc import Callable, Sequence
@@ -147,8 +147,5 @@ def _measured(
 def _trial(row: Row, count: int, result: Contest, rounds: int, idle: bool) -> Trial:
     library, schedule = result.timings
     ratio = median(own / other for own, other in zip(schedule.rounds, library.rounds, strict=True))
-    if 4 * count < SHORT:
-        holds = idle and result.won_all(1) >= MOSTLY * rounds
-    else:
-        holds = ratio < 1
+    holds = idle and result.won_all(1) >= MOSTLY * rounds if 4 * count < SHORT else ratio < 1
     return Trial(row.collective, row.ranks, row.per_node, 4 * count, row.name, ratio, holds)

@@ -72,8 +72,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 FORM_OF = {
     "a.plan": "plan for MPI programs", "a.sched": "schedule", "schedule.json": "schedule", "report.json": "report",
     "bound.cert": "certificate of a bound", "large-bound.cert": "certificate of a bound",
-    "schedule.cert": "certificate of a schedule", "trace.json": "trace", "sweep.csv": "sweep", "gpus.json": "plan for GPUs", "gpus.xml": "schedule", "a.goal": "program",
-    "traces": "program", "switches.sched": "schedule", "switches.registers": "schedule", "machine.toml": "machine",
+    "schedule.cert": "certificate of a schedule", "trace.json": "trace", "sweep.csv": "sweep",
+    "gpus.json": "plan for GPUs", "gpus.xml": "schedule", "a.goal": "program", "traces": "program",
+    "switches.sched": "schedule", "switches.registers": "schedule", "machine.toml": "machine",
     "workload.toml": "program",
 }  # fmt: skip
 
