@@ -41,7 +41,8 @@ def parse_algorithms(text: str) -> dict[str, str]:
         kind, _, name = part.strip().partition("=")
         if not kind or not name:
             raise click.UsageError(
-                f"--algorithm is for vgg16 on switches that reduce, or KIND=NAME as in allreduce=ring; '{part}' is neither"
+                "--algorithm is for vgg16 on switches that reduce, or KIND=NAME as in allreduce=ring; "
+                f"'{part}' is neither"
             )
         kind = collective(kind)
         if kind in algorithms:

@@ -104,8 +104,9 @@ def discover(
         if is_script:
             recorded.graph(nodes, graph, graph_kind, rules, name)
         else:
+            text = read_json(program, kind="a program of tasks, in Python (.py) or JSON")
             write_graph(
-                Source(of_json(read_json(program, kind="a program of tasks, in Python (.py) or JSON")), nodes, rules),
+                Source(of_json(text), nodes, rules),
                 graph,
                 graph_kind,
                 name,

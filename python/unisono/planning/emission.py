@@ -149,9 +149,8 @@ def import_schedule(
         OSError: it cannot be read.
 
     """
-    return _core.import_schedule(
-        read_text(path, kind=f"a file of the format {source}"), source, title(path), elements, dtype, op, root
-    )
+    text = read_text(path, kind=f"a file of the format {source}")
+    return _core.import_schedule(text, source, title(path), elements, dtype, op, root)
 
 
 def check_registers(path: str | os.PathLike[str]) -> list[Diagnostic]:

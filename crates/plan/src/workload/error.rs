@@ -44,7 +44,7 @@ pub enum WorkloadError {
         "{program}: {over}; {kind} among {ranks} ranks by {algorithm} takes up to {tasks} tasks, so name an algorithm of fewer \
          messages, such as --algorithm {kind}=ring (in Python algorithms={{'{kind}': 'ring'}}), or take the level flow"
     )]
-    Large { program: String, over: OverLimit, kind: &'static str, ranks: usize, algorithm: String, tasks: u64 },
+    Large { program: String, over: Box<OverLimit>, kind: &'static str, ranks: usize, algorithm: String, tasks: u64 },
     #[error("{name} cannot be simulated: {message}")]
     Tasks { name: String, message: String },
     #[error("step '{step}': {message}")]

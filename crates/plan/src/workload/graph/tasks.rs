@@ -171,7 +171,8 @@ fn check_size(on: &Scheduled, occurrences: &Occurrences) -> Result<(), PlanError
     let (kind, algorithm) = (collected.kind.name(), largest.map_or("", |chosen| chosen.size().0).to_owned());
     let tasks = largest.and_then(|chosen| chosen.size().1).unwrap_or(0);
     let ranks = largest.map_or(0, |chosen| chosen.groups.group(0).len());
-    Err(WorkloadError::Large { program: graph.name.clone(), over, kind, ranks, algorithm, tasks }.into())
+    let (program, over) = (graph.name.clone(), Box::new(over));
+    Err(WorkloadError::Large { program, over, kind, ranks, algorithm, tasks }.into())
 }
 
 /// Builds the schedules of all rows; also returns the places of all switches that take part, ascending.
