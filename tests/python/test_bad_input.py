@@ -164,6 +164,21 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
     assert_one_sentence(call("schedule", "reduce", *ON_4, "-o", str(tmp_path)), tmp_path.name)
 
 
+@pytest.mark.parametrize(
+    ("words", "accepted"),
+    [
+        (("merge", "missing.json"), "a part of a sweep, as `unisono sweep --shard` writes it"),
+        (("discover", "missing.json", "--nodes", "4"), "a program of tasks, in Python (.py) or JSON"),
+        (("import", "missing.xml", "--format", "msccl-xml", "-o", "a.sched"), "a file of the format msccl-xml"),
+        (("allocate", "--machine", "hx2mesh-small", "--jobs", "missing.txt"), "a list of jobs, one size a line"),
+    ],
+)
+def test_a_missing_file_is_refused_with_its_kind(words: tuple[str, ...], accepted: str) -> None:
+    ran = call(*words)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert f"there is no such file; accepted is {accepted}" in ran.err
+
+
 def test_python_raises_the_named_exceptions() -> None:
     for wrong in (
         lambda: un.machine("wse9"),

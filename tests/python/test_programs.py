@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -212,14 +213,20 @@ def test_the_command_prints_a_table(tmp_path: Path) -> None:
     [
         (("--from", "missing.hlo"), "the program 'missing.hlo' does not exist"),
         (("gpt-3", "--from", "small.hlo"), "'gpt-3' and --from both name a workload"),
-        (("--from", "small.hlo", "--algorithm", "ring"), "--algorithm is for vgg16"),
+        (("--from", "small.hlo", "--algorithm", "ring"), "or KIND=NAME as in allreduce=ring; 'ring' is neither"),
+        (("--from", "small.hlo", "--algorithm", "allreduce=rign"), "'rign' is not an algorithm (did you mean ring?)"),
+        (("--from", "small.hlo", "--algorithm", "allgather=ring"), "small has no allgather, so no algorithm can be"),
         (("--from", "small.hlo", "--what-if", "allreduce=fast"), "'fast'"),
         (("--from", "small.hlo", "--minibatch", "2"), "--minibatch is for vgg16"),
         (("--from", "small.hlo", "--what-if", "planes"), "'planes' is not KEY=VALUE"),
         (("--from", "small.hlo", "--what-if", "color=3"), "unknown field `color`"),
         (
+            ("--from", "small.hlo", "--what-if", "plane=3"),
+            "unknown field `plane` (did you mean planes?); accepted are keys of the machine file such as planes,",
+        ),
+        (
             ("--from", "small.hlo", "--what-if", "color=3"),
-            "also machine, fail, gbps.RATE, tflops, memory_gb_per_second, and",
+            "fattree-small` prints them), also machine, fail, gbps.RATE, tflops, memory_gb_per_second, and",
         ),
         (("--from", "small.hlo", "--what-if", "planes=many"), 'planes=many: found the string "many"; accepted is a'),
         (("--from", "small.hlo", "--what-if", "topology=5"), "found the integer `5`; accepted is a table"),
@@ -252,6 +259,26 @@ def test_wrong_input_is_one_sentence(
     ran = call("workload", *words, "--machine", "fattree-small")
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
     assert message in ran.err
+
+
+def test_algorithms_are_named_by_their_collectives(small: str) -> None:
+    report = json_of("workload", "--from", small, "--machine", "torus2d-small", "--algorithm", "all-reduce=Ring")
+    assert report["collectives"][0]["algorithm"] == "ring"
+    # Without it another one is the fastest.
+    assert un.step(small, "torus2d-small")["collectives"][0]["algorithm"] != "ring"
+
+
+def test_a_program_that_is_too_large_names_what_makes_it_so() -> None:
+    words = ("workload", "--from", "resnet-152", "--machine", "torus2d-small", "--level", "packet")
+    started = time.process_time()
+    ran = call(*words, "--limit-memory", "1GB")
+    assert (ran.code, ran.out) == (2, "")
+    message = ran.err.splitlines()[-1]
+    assert "resnet-152: the task graph of the program needs about" in message
+    assert "allreduce among 1024 ranks by forest takes up to" in message
+    assert "such as --algorithm allreduce=ring" in message
+    # The schedules are not built before.
+    assert time.process_time() - started < 30
 
 
 def test_boxes_are_as_many_as_asked_for() -> None:
@@ -324,6 +351,30 @@ def test_a_schedule_as_traces_takes_the_same_time(tmp_path: Path, machine: str, 
     assert un.step(tmp_path / "out", machine, level="packet")["seconds"] == pytest.approx(run.seconds, rel=1e-9)
 
 
+@pytest.mark.parametrize("machine", ["torus2d-small", "hx2mesh-small", "dgx-h100"])
+def test_every_algorithm_takes_the_same_time_as_traces(tmp_path: Path, machine: str) -> None:
+    made = {"chakra": 0, "astra-sim": 0}
+    for kind in un.collectives():
+        for algorithm in (entry["name"] for entry in un.algorithms(kind)):
+            try:
+                schedule = un.plan(kind, machine, shape=8, bytes="4KiB", algorithm=algorithm).schedule
+            except un.UnsupportedError:
+                continue
+            run = un.simulate(schedule)
+            for target in made:
+                folder = tmp_path / f"{kind}-{algorithm}-{target}"
+                try:
+                    un.emit(schedule, target, folder)
+                except un.NotExpressibleError:
+                    # Switches that reduce send no messages of ranks, and ASTRA-sim has custom forms of some kinds.
+                    continue
+                again = un.simulate_goal(folder, machine=machine)
+                assert (again.seconds, list(again.finish)) == (run.seconds, list(run.finish)), (kind, algorithm)
+                made[target] += 1
+    assert made["chakra"] >= 40
+    assert made["astra-sim"] >= 25
+
+
 @pytest.mark.parametrize("ending", ["sched", "xml"])
 def test_a_schedule_is_a_program(tmp_path: Path, ending: str) -> None:
     plan = un.plan("allreduce", "torus2d-small", shape=8, elements=8, algorithm="ring")
@@ -385,11 +436,17 @@ def test_goal_is_a_program(tmp_path: Path) -> None:
     text = "num_ranks 2\nrank 0 {\na: calc 5000\nb: send 8b to 1\nb requires a\n}\nrank 1 {\nrecv 8b from 0\n}\n"
     (tmp_path / "a.goal").write_text(text)
     assert un.step(tmp_path / "a.goal", "torus2d-small")["seconds"] > 5e-6
+    ranks = (f"rank {n} {{\na: recv 8b from {1 - n}\nb: send 8b to {1 - n}\nb requires a\n}}\n" for n in range(2))
+    circle = "num_ranks 2\n" + "".join(ranks)
     for wrong, message in [
         (text.replace("recv 8b", "recv 9b"), "a.goal, rank 0, node 1: it sends 8 bytes to rank 1 with tag 0, which"),
         (text.replace("from 0", "from -1"), "a.goal: rank 1 has a recv of any rank or any tag; accepted are messages"),
         (text.replace("calc 5000", "calc 5000 cpu 1"), "a.goal: rank 0 has a calc on CPU 1 and network interface 0;"),
         (text.replace("send 8b", "send b"), "a.goal, line 4: found 'b to 1' where a number of bytes is expected"),
+        (
+            circle,
+            "a.goal, rank 0, node 0: it is a receive of 8 bytes from rank 1 ('recv'), and waits for rank 1,",
+        ),
     ]:
         (tmp_path / "a.goal").write_text(wrong)
         ran = call("workload", "--from", str(tmp_path / "a.goal"), "--machine", "torus2d-small")

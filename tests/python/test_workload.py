@@ -93,6 +93,8 @@ def test_the_command(capsys: pytest.CaptureFixture[str], pairs: str, tmp_path: P
     assert code == 0
     assert {"seconds", "compute_seconds", "communication_seconds", "exposed_seconds", "phases"} <= set(report)
     assert picture.read_bytes() == workloads.draw(report, "svg")
+    accelerators = report["accelerators"]
+    assert f"on {accelerators} accelerators of torus2d-small" in picture.read_text()
     # The names of steps and collectives that have room; the first step and its allreduce are short.
     assert all(f"<!-- {name} -->".encode() in picture.read_bytes() for name in ("second", "allreduce", "exchange"))
     code, listed, _ = run(capsys, "workload", "--json")
@@ -103,6 +105,30 @@ def test_the_command(capsys: pytest.CaptureFixture[str], pairs: str, tmp_path: P
     code, text, _ = run(capsys, "workload", pairs, "--machine", "torus2d-small")
     assert code == 0
     assert "exchange among 8" in text
+
+
+def test_names_in_pictures_of_many_steps() -> None:
+    report = un.workload("gpt-3", "hx2mesh-small")
+    first = report["phases"][0]
+    begin, end = 0.0, report["seconds"]
+    one = first["communication"][0]
+    # A step that is hardly seen, upright and long names of collectives.
+    report["phases"] = [
+        {**first, "name": "tiny", "begin": begin, "compute_seconds": end / 1e4, "communication": []},
+        {
+            **first,
+            "name": "forward",
+            "begin": end / 1e4,
+            "compute_seconds": end / 4,
+            "communication": [
+                {**one, "collective": "allreduce", "begin": end * 0.3, "end": end * 0.32},
+                {**one, "collective": "allgather", "ranks": 7, "begin": end * 0.4, "end": end * 0.9},
+            ],
+        },
+    ]
+    svg = workloads.draw(report, "svg")
+    assert all(f"<!-- {name} -->".encode() in svg for name in ("forward", "allreduce", "allgather among 7"))
+    assert b"<!-- tiny -->" not in svg
 
 
 @pytest.mark.parametrize("collective", sorted(set(un.collectives()) - {"message"}))

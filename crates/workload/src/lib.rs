@@ -7,6 +7,7 @@
 
 mod accelerator;
 pub mod chakra;
+mod circle;
 mod error;
 mod graph;
 mod groups;

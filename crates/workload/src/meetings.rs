@@ -5,16 +5,24 @@ use unisono_collective::Kind;
 
 use crate::{Collected, Unmatched, Work, WorkloadGraph};
 
+/// The rule that a message states.
+const ACCEPTED: &str = "accepted are traces in which all ranks of a group make the same collectives in the same order";
+
 /// The collectives of a class by their sets of groups, each with its node.
 type Made = FxHashMap<u32, Vec<(Collected, usize)>>;
 
 impl WorkloadGraph {
     /// Checks that the ranks of every group make equally many collectives, of the same kinds and with the same roots,
-    /// and that sums have equal lengths. Other collectives may have a length for each rank.
+    /// and that sums have equal lengths. Other collectives may have a length for each rank. `process_group` is the name
+    /// that a file has for the group of a rank's node; groups of several names may have the same ranks, and collectives
+    /// of one name meet.
     ///
     /// # Errors
     /// The first collective of a rank that another rank of its group does not make.
-    pub fn check_collectives(&self) -> Result<(), Unmatched> {
+    pub fn check_collectives<'n>(
+        &self,
+        process_group: impl Fn(u32, usize) -> Option<&'n str>,
+    ) -> Result<(), Unmatched> {
         if self.classes.len() < 2 {
             return Ok(());
         }
@@ -32,6 +40,7 @@ impl WorkloadGraph {
                     let list = |class: Option<usize>| made[class?].get(&number);
                     let lists = [one, other].map(|class| list(class).map_or(&[][..], Vec::as_slice));
                     compare([first, rank], lists)?;
+                    compare_names([first, rank], lists, &process_group)?;
                 }
             }
         }
@@ -39,7 +48,7 @@ impl WorkloadGraph {
     }
 
     /// The class of each rank.
-    fn class_of(&self) -> Vec<Option<usize>> {
+    pub(crate) fn class_of(&self) -> Vec<Option<usize>> {
         let mut of = vec![None; self.ranks as usize];
         for (number, class) in self.classes.iter().enumerate() {
             for &rank in &class.ranks {
@@ -61,8 +70,6 @@ impl WorkloadGraph {
 }
 
 fn compare([first, rank]: [u32; 2], [of_first, own]: [&[(Collected, usize)]; 2]) -> Result<(), Unmatched> {
-    const ACCEPTED: &str =
-        "accepted are traces in which all ranks of a group make the same collectives in the same order";
     for ((theirs, _), (mine, node)) in of_first.iter().zip(own) {
         if !agree(theirs, mine) {
             let [mine, theirs] = [mine, theirs].map(shown);
@@ -83,12 +90,35 @@ fn compare([first, rank]: [u32; 2], [of_first, own]: [&[(Collected, usize)]; 2])
     Err(Unmatched { rank: longer, node, message })
 }
 
+/// Compares the names of groups with the same ranks: a name that both ranks use is that of one group.
+fn compare_names<'n>(
+    [first, rank]: [u32; 2],
+    [of_first, own]: [&[(Collected, usize)]; 2],
+    process_group: impl Fn(u32, usize) -> Option<&'n str>,
+) -> Result<(), Unmatched> {
+    let names = |rank: u32, of: &[(Collected, usize)]| -> Vec<Option<&'n str>> {
+        of.iter().map(|&(_, node)| process_group(rank, node)).collect()
+    };
+    let (theirs, mine) = (names(first, of_first), names(rank, own));
+    let Some(at) = theirs.iter().zip(&mine).position(|(a, b)| a != b) else { return Ok(()) };
+    let (Some(other), Some(name)) = (theirs[at], mine[at]) else { return Ok(()) };
+    if !mine.contains(&Some(other)) || !theirs.contains(&Some(name)) {
+        return Ok(());
+    }
+    let (does, [name, other]) = (shown(&own[at].0), [name, other].map(unisono_base::excerpt));
+    let message = format!(
+        "it is {does} in process group '{name}', where rank {first} makes one in process group '{other}' of the same ranks \
+         first; {ACCEPTED}"
+    );
+    Err(Unmatched { rank, node: own[at].1, message })
+}
+
 fn agree(a: &Collected, b: &Collected) -> bool {
     let is_sum = matches!(a.kind, Kind::Allreduce | Kind::Reduce);
     (a.kind, a.root) == (b.kind, b.root) && (!is_sum || a.bytes == b.bytes)
 }
 
-fn shown(collected: &Collected) -> String {
+pub(crate) fn shown(collected: &Collected) -> String {
     let root = if collected.kind.has_root() { format!(" with root {}", collected.root) } else { String::new() };
     format!("{} of {} bytes{root}", collected.kind.name(), collected.bytes)
 }

@@ -83,14 +83,16 @@ def is_file(path: str | bytes | os.PathLike[str]) -> bool:
     return os.path.isfile(file_name(path))
 
 
-def read_bytes(path: str | bytes | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
-    """Reads a whole file of at most that many bytes.
+def read_bytes(path: str | bytes | os.PathLike[str], most: int = MOST_BYTES, kind: str = "") -> bytes:
+    """Reads a whole file of at most that many bytes. ``kind`` says which files are accepted, where there is none.
 
     Raises:
         InputError: it is not a regular file, or has more bytes.
         OSError: it cannot be read.
 
     """
+    if kind and not exists(path):
+        raise FileNotFoundError(errno.ENOENT, f"there is no such file; accepted is {kind}", title(path))
     check_regular(path)
     with _named(path):
         # The name may have got another file since; opening must not wait for the other end of a pipe.
@@ -114,15 +116,15 @@ def _up_to(file: BinaryIO, most: int) -> bytes:
     return b"".join(pieces)
 
 
-def read_text(path: str | bytes | os.PathLike[str], most: int = MOST_BYTES) -> str:
-    """Reads the text of a file.
+def read_text(path: str | bytes | os.PathLike[str], most: int = MOST_BYTES, kind: str = "") -> str:
+    """Reads the text of a file. ``kind`` says which files are accepted, where there is none.
 
     Raises:
         InputError: it is not a regular file, is too long, or is not UTF-8.
         OSError: it cannot be read.
 
     """
-    raw = read_bytes(path, most)
+    raw = read_bytes(path, most, kind)
     if raw.startswith(PLAN_MARK):
         raise InputError(
             f"'{title(path)}' is a plan for MPI programs, whose schedules are proved whenever it is read; "
@@ -134,8 +136,8 @@ def read_text(path: str | bytes | os.PathLike[str], most: int = MOST_BYTES) -> s
         raise InputError(f"'{title(path)}' is not a text file: byte {error.start} is not UTF-8") from None
 
 
-def read_json(path: str | bytes | os.PathLike[str], most: int = MOST_DESCRIPTION_BYTES) -> Any:
-    """Reads a file of JSON.
+def read_json(path: str | bytes | os.PathLike[str], most: int = MOST_DESCRIPTION_BYTES, kind: str = "") -> Any:
+    """Reads a file of JSON. ``kind`` says which files are accepted, where there is none.
 
     Raises:
         InputError: it is not JSON, or nests too deeply; the message names the line.
@@ -143,7 +145,7 @@ def read_json(path: str | bytes | os.PathLike[str], most: int = MOST_DESCRIPTION
 
     """
     try:
-        return json.loads(read_text(path, most))
+        return json.loads(read_text(path, most, kind))
     except RecursionError:
         raise InputError(f"'{title(path)}' is not read: its JSON nests too deeply") from None
     except ValueError as error:

@@ -2,10 +2,11 @@
 
 import click
 
+from unisono.base.names import algorithm, collective
 from unisono.base.reports import SecondOpinion, StepReport
 from unisono.cli._output import duration, number, params_text, print_lines, print_table
 
-__all__ = ["parse_changes", "print_step"]
+__all__ = ["parse_algorithms", "parse_changes", "print_step"]
 
 
 def parse_changes(text: str) -> dict[str, object]:
@@ -26,6 +27,28 @@ def parse_changes(text: str) -> dict[str, object]:
             raise click.BadParameter(f"'{key}' occurs twice; {several}", param_hint="--what-if")
         changes[key] = _number(key, value) if key in ("tflops", "memory_gb_per_second") else value
     return changes
+
+
+def parse_algorithms(text: str) -> dict[str, str]:
+    """The algorithms of `--algorithm` for a program: ``allreduce=ring,allgather=bruck``.
+
+    Raises:
+        UsageError: a part that is not KIND=NAME, or a kind that occurs twice.
+
+    """
+    algorithms: dict[str, str] = {}
+    for part in text.split(","):
+        kind, _, name = part.strip().partition("=")
+        if not kind or not name:
+            raise click.UsageError(
+                "--algorithm is for vgg16 on switches that reduce, or KIND=NAME as in allreduce=ring; "
+                f"'{part}' is neither"
+            )
+        kind = collective(kind)
+        if kind in algorithms:
+            raise click.UsageError(f"--algorithm names two algorithms for {kind}; drop one of them")
+        algorithms[kind] = algorithm(name)
+    return algorithms
 
 
 def _number(key: str, value: str) -> float:

@@ -124,12 +124,7 @@ LIST = (
 )
 #: A workload by its name or its TOML file, and a program of another tool.
 NAMED_WORKLOAD = (Unused(_OF_PROGRAMS, "is for a program of another tool; name its file with --from"),)
-PROGRAM = (
-    Unused(("minibatch",), "is for vgg16 on switches that reduce; drop it"),
-    Unused(
-        ("algorithm",), "is for vgg16 on switches that reduce; for a program name it as in --what-if allreduce=ring"
-    ),
-)
+PROGRAM = (Unused(("minibatch",), "is for vgg16 on switches that reduce; drop it"),)
 #: A program of tasks without a machine, and without a picture.
 NO_MACHINE = (Unused(("model", "simulate"), "is for a prediction on a machine; name it with --machine"),)
 NO_DISCOVERED_MACHINE = (Unused(("model",), "is for a prediction on a machine; name it with --machine"),)

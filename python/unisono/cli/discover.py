@@ -104,7 +104,13 @@ def discover(
         if is_script:
             recorded.graph(nodes, graph, graph_kind, rules, name)
         else:
-            write_graph(Source(of_json(read_json(program)), nodes, rules), graph, graph_kind, name)
+            text = read_json(program, kind="a program of tasks, in Python (.py) or JSON")
+            write_graph(
+                Source(of_json(text), nodes, rules),
+                graph,
+                graph_kind,
+                name,
+            )
     print_notes(notes)
     if as_json:
         print_json({"program": program, "rules": rules, **found, "notes": notes, **({"graph": graph} if graph else {})})

@@ -22,7 +22,7 @@ from unisono.cli._output import (
     working,
 )
 from unisono.cli._pictures import check_picture
-from unisono.cli._programs import parse_changes, print_step
+from unisono.cli._programs import parse_algorithms, parse_changes, print_step
 from unisono.cli._recording import print_notes, rounds_option
 from unisono.cli._sources import LIST, NAMED_WORKLOAD, NOT_A_SCRIPT, PROGRAM, refuse_unused
 from unisono.cli._types import MACHINE
@@ -56,8 +56,9 @@ _BY = {"model": "by the model", "flow": "by flows", "packet": "packet by packet"
 )
 @click.option(
     "--algorithm",
-    metavar="NAME",
-    help="How gradients are reduced there: in-network [default], rabenseifner or recursive-doubling.",
+    metavar="NAME|KIND=NAME",
+    help="Of a program, as in allreduce=ring. On switches that reduce: in-network [default], rabenseifner or "
+    "recursive-doubling.",
 )
 @click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the iteration.")
 @click.option(
@@ -109,6 +110,7 @@ def workload(
         if machine is None:
             raise click.UsageError("say where it runs with --machine")
         changes = [parse_changes(text) for text in what_if]
+        algorithms = {} if algorithm is None else parse_algorithms(algorithm)
         check_picture(plot)
         with working(f"timing {source}"):
             graph, notes = _recorded(source, words, ranks, rounds, strict=strict) if is_script else (source, [])
@@ -122,6 +124,7 @@ def workload(
                 tflops=tflops,
                 memory_gb_per_second=memory_gb_per_second,
                 level=level,
+                algorithms=algorithms,
                 what_if=changes,
             )
         print_notes(notes)

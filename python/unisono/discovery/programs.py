@@ -51,7 +51,7 @@ def discover(
         except RecursionError:
             raise InputError("the program is not read: it nests too deeply") from None
     else:
-        text = read_text(program)
+        text = read_text(program, kind="a program of tasks, in Python (.py) or JSON")
         if not text.lstrip().startswith("{"):
             raise InputError(f"'{title(program)}' is no program; accepted are a .py file and a program in JSON")
     check_devices(devices, rank, device_machine)

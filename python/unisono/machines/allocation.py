@@ -45,7 +45,7 @@ def allocate(
     listed: tuple[str, str] | None = None
     if isinstance(jobs, str | os.PathLike):
         if os.fspath(jobs) != TRACE:
-            listed = (read_text(jobs), title(jobs))
+            listed = (read_text(jobs, kind="a list of jobs, one size a line"), title(jobs))
     else:
         message = f"jobs is {shown(jobs)}, and must be '{TRACE}', a file or a list of jobs"
         listed = ("\n".join(str(job) for job in items(jobs, message)), "jobs")

@@ -51,7 +51,7 @@ def import_machine(
     for key, count in counts.items():
         if not 1 <= count < _MOST:
             raise InputError(f"{key} is {count}; accepted are whole numbers from 1 to {_MOST - 1}")
-    text = read_text(path, MOST_DESCRIPTION_BYTES)
+    text = read_text(path, MOST_DESCRIPTION_BYTES, "a topology")
     called = named("the name", name) if name is not None else Path(path).stem
     if found == "graphml":
         if len(counts) > 1 or counts["boxes"] != 1:

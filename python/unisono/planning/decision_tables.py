@@ -32,14 +32,14 @@ def read_table(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
         kept = ("collective", "ranks", "per_node", "first_bytes", "last_bytes", "params")
         rows: Sequence[Mapping[str, Any]] = load_plans(path)
         return [{key: r[key] for key in kept} | {"class": r["operators"], "algorithm": _chosen(r)} for r in rows]
-    found = read_json(path)
+    found = read_json(path, kind="a decision table")
     if not isinstance(found, dict) or found.get("unisono_table") != 1 or not isinstance(found.get("rows"), list):
         raise InputError(f'\'{name}\' is no decision table: it needs "unisono_table": 1 and a list "rows"')
     return [_row(row, f"'{name}', row {at}") for at, row in enumerate(found["rows"])]
 
 
 def _starts_like_json(path: str | os.PathLike[str]) -> bool:
-    return read_bytes(path)[:64].lstrip()[:1] in (b"{", b"[")
+    return read_bytes(path, kind="a decision table")[:64].lstrip()[:1] in (b"{", b"[")
 
 
 def _chosen(row: Mapping[str, Any]) -> str:

@@ -149,7 +149,8 @@ def import_schedule(
         OSError: it cannot be read.
 
     """
-    return _core.import_schedule(read_text(path), source, title(path), elements, dtype, op, root)
+    text = read_text(path, kind=f"a file of the format {source}")
+    return _core.import_schedule(text, source, title(path), elements, dtype, op, root)
 
 
 def check_registers(path: str | os.PathLike[str]) -> list[Diagnostic]:
@@ -160,4 +161,4 @@ def check_registers(path: str | os.PathLike[str]) -> list[Diagnostic]:
         OSError: the file cannot be read.
 
     """
-    return _core.check_registers(read_text(path), title(path))
+    return _core.check_registers(read_text(path, kind="a file of registers"), title(path))

@@ -32,7 +32,8 @@ def check_gpu_plan(
 
     """
     stated = {} if processors is None else {"processors": processors}
-    return _core.check_plan(read_text(path), title(path), elements, dtype, trust_relaxed, method, **stated)
+    text = read_text(path, kind="a plan for GPUs, as MSCCL++ writes it")
+    return _core.check_plan(text, title(path), elements, dtype, trust_relaxed, method, **stated)
 
 
 def is_gpu_plan(path: str | os.PathLike[str]) -> bool:

@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import SupportsIndex
@@ -10,7 +11,7 @@ from unisono._core import InputError, Machine, WorkloadGraph, collectives, workl
 from unisono.base.files import MOST_DESCRIPTION_BYTES, exists, file_name, load, read_bytes, read_text, title
 from unisono.base.inputs import MachineLike, finite, whole
 from unisono.base.messages import shown
-from unisono.base.names import named
+from unisono.base.names import did_you_mean, named
 from unisono.base.reports import StepReport
 from unisono.machines.cables import same_cables, stated_rates, with_rate
 from unisono.machines.descriptions import machine as machine_of
@@ -25,6 +26,9 @@ _SCHEDULES = (".sched", ".xml")
 #: keys of a machine file.
 _RATES = ("tflops", "memory_gb_per_second")
 _OF_CABLES = "gbps."
+#: Keys of a machine file that describe it, and how many of the others a message names.
+_NOT_CHANGED = ("name", "kind", "summary", "reference", "prices", "accelerator", "failed")
+_NAMED = 4
 _OF_LINKS = ("link_gbps", "link_latency_ns")
 
 
@@ -203,11 +207,17 @@ def _with_value(machine: Machine, key: str, value: str) -> Machine:
     try:
         return machine.changed(key, value)
     except InputError as error:
-        text = str(error)
-        if f"unknown field `{key}`" not in text:
+        text, separator, expected = str(error).partition(", expected one of ")
+        if f"unknown field `{key}`" not in text or not separator:
             raise
-        more = ", ".join(("machine", "fail", "gbps.RATE", *_RATES))
-        raise InputError(f"{text}; also {more}, and a kind of collective") from None
+        own = [field for field in re.findall(r"`?(\w+)`?", expected) if field not in _NOT_CHANGED]
+        others = ("machine", "fail", "gbps.RATE", *_RATES)
+        near = did_you_mean(key, (*own, *others, *collectives()))
+        some = ", ".join(own[:_NAMED])
+        raise InputError(
+            f"{text}{near}; accepted are keys of the machine file such as {some} (`unisono machines {machine.name}` "
+            f"prints them), also {', '.join(others)}, and a kind of collective"
+        ) from None
 
 
 def _accelerator(machine: Machine, rates: dict[str, float | None]) -> tuple[float, float] | None:

@@ -11,8 +11,11 @@ from unisono.base.reports import WorkloadReport
 
 __all__ = ["draw"]
 
-#: The part of the width of the picture that a letter takes.
+#: Parts of the width of the picture: of a letter, and of a line of text; then the letters of a line that is as long as
+#: a bar is high.
 _LETTER = 0.007
+_LINE = 0.012
+_HIGH = 10
 _COMPUTE, _HIDDEN, _EXPOSED = "#3b6fb6", "#7fb069", "#d1495b"
 
 
@@ -33,16 +36,21 @@ def draw(report: WorkloadReport, form: Form = "png") -> bytes:
                     axes.broken_barh([(low, high - low)], (0.1, 0.8), facecolors=_HIDDEN)
     whole = report["seconds"] * 1e3 * 1.005
     axes.set_xlim(0, whole)
-    steps = [(phase["name"], *bar) for phase, bar in zip(report["phases"], computing, strict=True)]
-    _name(axes, whole, 1.5, steps)
+    steps = [((phase["name"], phase["name"]), *bar) for phase, bar in zip(report["phases"], computing, strict=True)]
+    _name(axes, whole, 1.5, steps, beside=False)
     made = (c for phase in report["phases"] for c in phase["communication"])
-    _name(axes, whole, 0.5, ((c["collective"], c["begin"] * 1e3, (c["end"] - c["begin"]) * 1e3) for c in made))
+    bars = [
+        ((f"{c['collective']} among {c['ranks']}", c["collective"]), c["begin"] * 1e3, (c["end"] - c["begin"]) * 1e3)
+        for c in made
+    ]
+    _name(axes, whole, 0.5, bars, beside=True)
     axes.set_ylim(0, 2)
     axes.set_yticks([0.5, 1.5], ["communication", "compute"])
     axes.set_xlabel("time (ms)")
     share = report["exposed_seconds"] / report["seconds"] if report["seconds"] else 0.0
     axes.set_title(
-        f"{report['workload']} on {report['machine']}: {report['seconds'] * 1e3:.4g} ms, {share:.1%} exposed",
+        f"{report['workload']} on {report['accelerators']} accelerators of {report['machine']}: "
+        f"{report['seconds'] * 1e3:.4g} ms, of which {share:.1%} is exposed communication",
         fontsize=11,
     )
     axes.grid(axis="x", color="0.92", linewidth=0.6)
@@ -53,12 +61,27 @@ def draw(report: WorkloadReport, form: Form = "png") -> bytes:
     return encoded(figure, form)
 
 
-def _name(axes: Axes, whole: float, height: float, bars: Iterable[tuple[str, float, float]]) -> None:
-    """Writes names into their bars, or where they are too long beside them, if there is room."""
+def _name(
+    axes: Axes, whole: float, height: float, bars: Iterable[tuple[tuple[str, str], float, float]], *, beside: bool
+) -> None:
+    """Writes names into their bars, the long one or else the short one.
+
+    A name that is too long is written upright or ``beside`` its bar, if that is wanted and there is room.
+    Steps follow each other without gaps, so a name beside one would stand for all before it.
+    """
     free = 0.0
     ordered = sorted(bars, key=lambda bar: bar[1])
-    for at, (name, begin, length) in enumerate(ordered):
+    for at, ((long, short), begin, length) in enumerate(ordered):
+        name = long if len(long) * _LETTER * whole <= length else short
         width, end = len(name) * _LETTER * whole, begin + length
+        if beside and width > length >= _LINE * whole and len(name) <= _HIGH:
+            center = begin + length / 2
+            axes.text(center, height, name, ha="center", va="center", fontsize=8, color="white", rotation="vertical")
+            free = max(free, end)
+            continue
+        if width > length and not beside:
+            free = max(free, end)
+            continue
         following = ordered[at + 1][1] if at + 1 < len(ordered) else whole
         if width <= length:
             left, color = end - (length + width) / 2, "white"

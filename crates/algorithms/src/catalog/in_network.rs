@@ -66,6 +66,9 @@ impl Algorithm for InNetwork {
         if !case.offers().contains(&Means::ReducingSwitches) {
             return Err(lacks(&INFO, case.offers()));
         }
+        if !INFO.collectives.contains(&c.kind) {
+            return no(format!("switches make no {}", c.kind));
+        }
         if c.operator == Operator::Ordered && c.kind.reduces() && c.kind != Kind::Scan {
             return no("switches reduce in the order of their ports, which is not that of ranks".to_owned());
         }

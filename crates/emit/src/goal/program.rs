@@ -36,6 +36,7 @@ fn read_program(files: &[SourceFile], _strict: bool) -> Result<WorkloadGraph, Re
     let units = Units { seconds_per_tick: 1e-9, element_bytes: 1 };
     let graph = from_tasks(&tasks, (name, "goal"), units).map_err(|e| wrong(Place::File, e.to_string()))?;
     let unmatched = |Unmatched { rank, node, message }| wrong(Place::Node { rank, node: node as u64 }, message);
-    graph.check_messages().map_err(unmatched)?;
+    let file_and_node = |_, node| (origin.as_str(), node as u64);
+    graph.check_messages().and_then(|()| graph.check_circles(file_and_node)).map_err(unmatched)?;
     Ok(graph)
 }

@@ -1,5 +1,7 @@
 //! Why a workload has no time.
 
+use unisono_base::limits::OverLimit;
+
 use super::graph::ClockError;
 
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -38,6 +40,11 @@ pub enum WorkloadError {
     NoFlows(String),
     #[error("{program} has no {kind}, so no algorithm can be named for it; accepted are {made}")]
     Unused { program: String, kind: String, made: String },
+    #[error(
+        "{program}: {over}; {kind} among {ranks} ranks by {algorithm} takes up to {tasks} tasks, so name an algorithm of fewer \
+         messages, such as --algorithm {kind}=ring (in Python algorithms={{'{kind}': 'ring'}}), or take the level flow"
+    )]
+    Large { program: String, over: Box<OverLimit>, kind: &'static str, ranks: usize, algorithm: String, tasks: u64 },
     #[error("{name} cannot be simulated: {message}")]
     Tasks { name: String, message: String },
     #[error("step '{step}': {message}")]

@@ -55,6 +55,16 @@ fn times(plan: &unisono_plan::Plan) -> [f64; 2] {
     [plan.best().time.seconds * 1e9, run.nanoseconds]
 }
 
+/// Switches that copy and reduce still make no collective in which ranks get unlike parts.
+#[test]
+fn other_collectives_are_refused_by_name() {
+    let machine = star(4, ALL);
+    for kind in [Kind::Allgather, Kind::ReduceScatter, Kind::Alltoall, Kind::Gather, Kind::Scatter, Kind::Barrier] {
+        let refused = in_network(&machine, kind, 64, &Params::new()).err().map(|error| error.to_string());
+        assert!(refused.as_ref().is_some_and(|message| message.contains(&format!("no {kind}"))), "{kind}: {refused:?}");
+    }
+}
+
 /// A vector of m bytes takes m/50 + 80 ns up and as much down. The switch reduces 100 bytes in a nanosecond, 35 ns
 /// later the result leaves. Of several chunks the last one waits for those before it on the way up only.
 #[test]

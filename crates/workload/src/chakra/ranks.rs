@@ -73,7 +73,6 @@ pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadErr
         queues = Queues::AsReady;
         traces = self::traces(&by_rank, Kept::All, strict)?;
     }
-    let ids: Vec<Vec<u64>> = traces.iter().map(|trace| trace.nodes.iter().map(|node| node.id).collect()).collect();
     let mut unknown = BTreeMap::new();
     for name in traces.iter().flat_map(|trace| &trace.unknown) {
         *unknown.entry(name.clone()).or_default() += 1;
@@ -88,7 +87,7 @@ pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadErr
         }
     };
     let program = Program { members, groups: Distinct::new(), numbers: BTreeMap::new(), traces };
-    let (groups, classes) = program.classes().map_err(|(rank, wrong)| wrong.of(&by_rank[&rank].0))?;
+    let (traces, groups, classes) = program.classes().map_err(|(rank, wrong)| wrong.of(&by_rank[&rank].0))?;
     let name = first.0.rsplit('/').next().unwrap_or_default().split('.').next().unwrap_or_default().to_owned();
     let graph = WorkloadGraph {
         name,
@@ -103,10 +102,16 @@ pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadErr
         unknown,
         notes: Vec::new(),
     };
-    let both_ends = graph.check_messages().and_then(|()| graph.check_collectives());
-    both_ends.map_err(|Unmatched { rank, node, message }| {
-        Wrong { place: Place::Node { rank, node: ids[rank as usize][node] }, message }.of(&by_rank[&rank].0)
-    })?;
+    let node_of = |rank: u32, node: usize| &traces[rank as usize].nodes[node];
+    let file_and_node = |rank, node| (by_rank[&rank].0.as_str(), node_of(rank, node).id);
+    graph
+        .check_messages()
+        .and_then(|()| graph.check_collectives(|rank, node| group_of(node_of(rank, node))))
+        .and_then(|()| graph.check_circles(file_and_node))
+        .map_err(|Unmatched { rank, node, message }| {
+            let (file, node) = file_and_node(rank, node);
+            Wrong { place: Place::Node { rank, node }, message }.of(file)
+        })?;
     Ok(graph)
 }
 
@@ -193,7 +198,7 @@ struct Program {
 type Found<T> = Result<T, (u32, Wrong)>;
 
 impl Program {
-    fn classes(mut self) -> Found<(Vec<Groups>, Vec<RankClass>)> {
+    fn classes(mut self) -> Found<(Vec<RankTrace>, Vec<Groups>, Vec<RankClass>)> {
         let ranks: u32 = narrow(self.traces.len());
         let first = &self.traces[0].nodes;
         let is_one = self.traces.iter().all(|trace| {
@@ -204,7 +209,7 @@ impl Program {
             Some(nodes) => vec![RankClass { ranks: (0..ranks).collect(), nodes }],
             None => (0..ranks).map(|rank| self.class(rank)).collect::<Result<_, _>>()?,
         };
-        Ok((self.groups.into_rows(), classes))
+        Ok((self.traces, self.groups.into_rows(), classes))
     }
 
     /// All ranks as one class; `None` if the groups of a node overlap.

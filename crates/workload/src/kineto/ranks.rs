@@ -132,12 +132,17 @@ impl<'a> Program<'a> {
             findings: Vec::new(),
             unknown,
         };
-        let both_ends = graph.check_messages().and_then(|()| graph.check_collectives());
-        both_ends.map_err(|unmatched| {
-            let (origin, trace) = &traces[&unmatched.rank];
-            let node = trace.nodes.get(unmatched.node).map_or(0, |node| node.event);
-            Wrong { place: Place::Node { rank: unmatched.rank, node }, message: unmatched.message }.of(origin)
-        })?;
+        let node_of = |rank: u32, node: usize| traces.get(&rank).and_then(|(_, trace)| trace.nodes.get(node));
+        let file_and_node = |rank, node| (traces[&rank].0, node_of(rank, node).map_or(0, |node| node.event));
+        // Kernels of several process groups run on several streams, so the order in which they begin says nothing.
+        graph
+            .check_messages()
+            .and_then(|()| graph.check_collectives(|_, _| None))
+            .and_then(|()| graph.check_circles(file_and_node))
+            .map_err(|unmatched| {
+                let (origin, node) = file_and_node(unmatched.rank, unmatched.node);
+                Wrong { place: Place::Node { rank: unmatched.rank, node }, message: unmatched.message }.of(origin)
+            })?;
         Ok(graph)
     }
 

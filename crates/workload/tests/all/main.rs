@@ -4,4 +4,5 @@ mod chakra;
 mod hlo;
 mod hlo_groups;
 mod kineto;
+mod orders;
 mod redundant;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use unisono_algorithms::{Case, Means, Params, resolve};
+use unisono_algorithms::{Algorithm, Case, Means, Params, resolve};
 use unisono_lower::{Exchange, Placement};
 use unisono_schedule::verify::Verified;
 use unisono_workload::Groups;
@@ -45,6 +45,22 @@ impl Chosen {
             By::Name { case, algorithm, given } => {
                 let (algorithm, params) = resolve(algorithm, case, given).ok()?;
                 SharedNetwork::exchanges(algorithm, case, &params).ok()
+            }
+        }
+    }
+
+    /// The name of the algorithm, and the most instructions that the schedule of one group may have; no number where
+    /// only building it tells.
+    pub fn size(&self) -> (&str, Option<u64>) {
+        match &self.by {
+            By::Plan(plan) => {
+                let (best, problem) = (plan.best(), &plan.problem);
+                let case = problem.target.case(problem.collective);
+                (best.algorithm.name(), best.algorithm.size(&case, &best.params).instructions)
+            }
+            By::Name { case, algorithm, given } => {
+                let size = |(found, params): (&dyn Algorithm, Params)| found.size(case, &params).instructions;
+                (algorithm, resolve(algorithm, case, given).ok().and_then(size))
             }
         }
     }

@@ -4,7 +4,7 @@
 //! Each CPU works in program order, which is the rule of the two queues; without overlap a node waits for the node
 //! before it.
 
-use std::collections::BTreeSet;
+use std::{cmp::Reverse, collections::BTreeSet};
 
 use rustc_hash::FxHashMap;
 use unisono_base::{NodeId, TaskId, limits, narrow, rounded};
@@ -102,6 +102,7 @@ pub fn program_tasks(
     seconds: impl Fn(usize, usize) -> f64,
 ) -> Result<ProgramTasks, PlanError> {
     let graph = on.graph;
+    check_size(on, occurrences)?;
     let (made, switches) = make(on)?;
     let malformed = |e: TaskError| WorkloadError::Tasks { name: graph.name.clone(), message: e.to_string() };
     let parts: Vec<Vec<Subgraph<'_>>> = made
@@ -142,6 +143,36 @@ pub fn program_tasks(
     }
     tasks.graph = builder.finish().map_err(malformed)?;
     Ok(tasks)
+}
+
+/// Compares the most tasks that the program may have with the limits, before schedules are built and proved.
+fn check_size(on: &Scheduled, occurrences: &Occurrences) -> Result<(), PlanError> {
+    let graph = on.graph;
+    let all = occurrences.of.iter().zip(on.rows).zip(&graph.classes);
+    let each = all.flat_map(|((of, rows), class)| of.iter().zip(rows).zip(&class.nodes));
+    // The row of each communication of several ranks, and its collective.
+    let mut known: FxHashMap<Occurrence, (usize, &WorkNode)> = FxHashMap::default();
+    for ((occurrence, row), node) in each {
+        if let (Some(occurrence), Some(row), Work::Collective(_)) = (occurrence, row, node.work) {
+            known.entry(*occurrence).or_insert((*row, node));
+        }
+    }
+    let of_row = |&(row, _): &(usize, &WorkNode)| -> u128 {
+        let of_group = |chosen: &Chosen| u128::from(chosen.size().1.unwrap_or(0)) * chosen.groups.len() as u128;
+        on.chosen[row].iter().map(of_group).sum()
+    };
+    let size: u128 = known.values().map(of_row).sum();
+    let Err(over) = limits::check("the task graph of the program", BYTES_EACH * size, STEPS_EACH * size) else {
+        return Ok(());
+    };
+    let largest = known.values().max_by_key(|one| (of_row(one), Reverse(one.0)));
+    let Some(&(row, WorkNode { work: Work::Collective(collected), .. })) = largest else { return Err(over.into()) };
+    let largest = on.chosen[row].iter().max_by_key(|chosen| chosen.size().1);
+    let (kind, algorithm) = (collected.kind.name(), largest.map_or("", |chosen| chosen.size().0).to_owned());
+    let tasks = largest.and_then(|chosen| chosen.size().1).unwrap_or(0);
+    let ranks = largest.map_or(0, |chosen| chosen.groups.group(0).len());
+    let (program, over) = (graph.name.clone(), Box::new(over));
+    Err(WorkloadError::Large { program, over, kind, ranks, algorithm, tasks }.into())
 }
 
 /// Builds the schedules of all rows; also returns the places of all switches that take part, ascending.
