@@ -103,7 +103,9 @@ impl Fabric {
         let hops = || self.latencies_ns(graph).into_iter().map(|ns| ns * unit).collect::<Vec<_>>();
         let sum = self.sum_ns_per_byte * self.graph.bytes_per_ns();
         let sums = (runs == Runs::Up && sum > 0.0).then(|| sum.recip());
-        forest.times(graph, self.hop(bytes), by_link.then(hops).as_deref(), self.sending(bytes), (runs, sums))
+        let hops = by_link.then(hops);
+        let work = self.host_work(bytes);
+        forest.times(graph, self.hop(bytes), hops.as_deref(), self.sending(bytes), (runs, sums, work))
     }
 
     /// The sending of messages of so many bytes, where they are longer than packets and machines may be fewer than

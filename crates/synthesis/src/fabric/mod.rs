@@ -17,6 +17,7 @@ use crate::{
     forest::Times,
     packing::Packing,
     partition::{self, Partition},
+    replay::HostWork,
     spanning::{Role, SpanningTrees, spanning},
     spread::spread_depth,
     symmetry::Symmetry,
@@ -93,8 +94,9 @@ pub struct Fabric {
     sends_by_link: bool,
     /// The send machines of each rank, and the bytes of a packet of all planes; `None` where each link has its own.
     machines: Option<(u32, u64)>,
-    /// Nanoseconds in which a host adds a byte to a sum.
+    /// Nanoseconds in which a host adds a byte to a sum, and of its work on a message that it sends or receives.
     sum_ns_per_byte: f64,
+    host_ns: f64,
     /// Packets that the buffer at the end of a link holds.
     places: u64,
     /// Where all ranks see the same network.
@@ -150,6 +152,7 @@ impl Fabric {
             sends_by_link: false,
             machines: None,
             sum_ns_per_byte: 0.0,
+            host_ns: 0.0,
             places: u64::MAX,
             steps,
             dims: dims.to_vec(),
@@ -193,10 +196,16 @@ impl Fabric {
         Self { machines: Some((machines, packet_bytes)), ..self }
     }
 
-    /// The same, where a host takes so long to add a byte to a sum.
+    /// The same, where a host takes so long to add a byte to a sum, and for each message that it sends or receives.
     #[must_use]
-    pub fn with_sums(self, sum_ns_per_byte: f64) -> Self {
-        Self { sum_ns_per_byte, ..self }
+    pub fn with_hosts(self, sum_ns_per_byte: f64, host_ns: f64) -> Self {
+        Self { sum_ns_per_byte, host_ns, ..self }
+    }
+
+    /// The work of hosts on messages in units of those of so many bytes on a link of rate 1, where there is any.
+    pub fn host_work(&self, bytes: u64) -> Option<HostWork> {
+        let takes = self.host_ns * self.graph.bytes_per_ns() / bytes.max(1) as f64;
+        (takes > 0.0).then_some(HostWork { takes, sends_by_link: self.sends_by_link })
     }
 
     /// The same, where the buffer at the end of a link holds so many packets, of whatever length.
