@@ -2,7 +2,7 @@
 
 use unisono_base::interrupt::poll;
 
-use crate::{Graph, Runs, listed::Listed, replay::HostWork, sums::Hosts, timetable::Sending, translated::Translated};
+use crate::{Graph, Runs, jobs::Sending, listed::Listed, replay::HostWork, sums::Hosts, translated::Translated};
 
 /// One tree for each chunk of each root.
 #[derive(Clone, Debug)]

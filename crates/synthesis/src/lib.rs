@@ -29,6 +29,7 @@ mod flow;
 mod forest;
 mod graph;
 mod growth;
+mod jobs;
 mod least_price;
 mod listed;
 mod loads;

@@ -6,10 +6,10 @@ use rustc_hash::FxHashMap;
 
 use crate::{
     Arc, Graph, TreeEdge,
+    jobs::{Jobs, Sending, Work},
     packing::{Edge, Tree},
     sums::{Hosts, Sum},
     symmetry::Symmetry,
-    timetable::{Jobs, Sending, Work},
 };
 
 /// One tree for each chunk of each root.

@@ -1,12 +1,14 @@
 //! The last end of messages that begin in a given order.
 //!
 //! A message begins when its data is there, its links and a send machine are free, and those before it on its links
-//! have begun. Without hosts, its data is there with the message that brings it.
+//! have begun. Without hosts, its data is there with the message that brings it, and it takes all of its links at once,
+//! as the order plans it.
 //!
 //! Where hosts work on messages, a rank has one host. It works on one message at a time, in the order in which they can
 //! be worked on: on each that it receives when that is there, and on each that it sends when the data is there and the
 //! one before it was sent. What it adds up to send takes the host together with the sending. Of ranks that are alike
-//! one host stands for all, because all do the same at the same time.
+//! one host stands for all, because all do the same at the same time. Work delays messages, so that they no longer meet
+//! as planned: a message takes its links one after the other, each when its head is there and the link is free.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -14,7 +16,8 @@ use unisono_base::{interrupt::poll, narrow};
 
 use crate::{
     Runs,
-    timetable::{Jobs, Ordered, Work},
+    jobs::{Jobs, Work},
+    timetable::Ordered,
 };
 
 /// The work of hosts on each message.
@@ -49,6 +52,7 @@ struct Replay<'a> {
     jobs: &'a Jobs,
     rates: &'a [f64],
     runs: Runs,
+    hops: &'a [f64],
     /// Of each class, the time until a message is there.
     takes: Vec<f64>,
     /// Of each message, the number of those that it waits for, and those that wait for it.
@@ -69,12 +73,13 @@ enum Event {
 }
 
 impl<'a> Replay<'a> {
-    fn new(jobs: &'a Jobs, (rates, hops): (&'a [f64], &[f64]), runs: Runs) -> Self {
+    fn new(jobs: &'a Jobs, (rates, hops): (&'a [f64], &'a [f64]), runs: Runs) -> Self {
         let (missing, behind) = jobs.waits(runs);
         Self {
             jobs,
             rates,
             runs,
+            hops,
             takes: jobs.takes(rates, hops, 0.0),
             missing,
             behind,
@@ -113,6 +118,31 @@ impl<'a> Replay<'a> {
             self.free[link as usize] = now + class.units / self.rates[link as usize];
         }
         now + self.takes[at]
+    }
+
+    /// A message takes one link after the other, and a machine; returns when it is there.
+    fn send_on(&mut self, job: u32, ready: f64) -> f64 {
+        let class = &self.jobs.classes[self.jobs.class_at(job)];
+        let mut links = class.links.clone();
+        if self.runs == Runs::Up {
+            links.reverse();
+        }
+        let mut head = ready;
+        if let (Some((sender, held)), Some(&first)) = (class.sender, links.first()) {
+            let machine = self.machines[sender as usize].iter_mut().min_by(|a, b| a.total_cmp(b));
+            let machine = machine.expect("a sender has a machine");
+            head = head.max(*machine).max(self.free[first as usize]);
+            *machine = head + held * class.units / self.rates[first as usize];
+        }
+        let mut tail = head;
+        for link in links {
+            let link = link as usize;
+            let start = head.max(self.free[link]);
+            self.free[link] = start + class.units / self.rates[link];
+            tail = tail.max(self.free[link]) + self.hops[link];
+            head = start + self.hops[link];
+        }
+        tail
     }
 
     fn work(&self, job: u32) -> Work {
@@ -183,7 +213,7 @@ impl<'a> Replay<'a> {
                     (_, ends) => {
                         let takes = sums[job as usize] + hosts.takes;
                         let sent = ends.map_or(now, |[sender, _]| works(sender, now, takes));
-                        let there = self.send(job, sent);
+                        let there = self.send_on(job, sent);
                         events.push(Reverse((Ordered(there), Event::There(job))));
                         if let Some(next) = followers[job as usize] {
                             self.needs_less(next, sent, &mut events);

@@ -6,7 +6,7 @@
 use rustc_hash::FxHashMap;
 use unisono_base::narrow;
 
-use crate::timetable::{Jobs, Work};
+use crate::jobs::{Jobs, Work};
 
 /// The hosts of ranks as further links, each of which carries one sum at a time.
 pub(crate) struct Hosts {

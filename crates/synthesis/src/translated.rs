@@ -14,8 +14,8 @@ use crate::{
     Forest, Graph,
     flow::Flow,
     forest::{TreeEdge, Trees},
+    jobs::{Jobs, Sending, Work},
     sums::{Hosts, Sum},
-    timetable::{Jobs, Sending, Work},
 };
 
 /// The steps of a network that looks alike from every rank.

@@ -140,9 +140,10 @@ fn hosts_receive_messages_as_they_come() {
 #[test]
 fn large_forests_regard_the_work_of_hosts() {
     let machine = Machine::preset("hx2mesh-small").unwrap();
-    let shape = Part::Shape(Shape::rect(16, 24));
     let forest = Params::new().with("chunks", 1).with("depth", 3);
-    for (kind, bytes) in [(Kind::Allreduce, 384 << 10), (Kind::ReduceScatter, 1 << 10)] {
+    let cases = [(Kind::Allreduce, [16, 24], 384 << 10), (Kind::ReduceScatter, [24, 24], 1 << 10)];
+    for (kind, [rows, cols], bytes) in cases {
+        let shape = Part::Shape(Shape::rect(rows, cols));
         let [predicted, simulated] = [None, Some("packets")].map(|model| {
             let asked = Asked { model, ..Asked::new(kind, &machine, shape.clone(), bytes / 4) };
             plan_of(Problem::new(&asked).unwrap(), Some("forest"), &forest).unwrap().best().clone()

@@ -9,13 +9,13 @@ use crate::{
     Arc, Forest, Graph, Message, arrivals,
     forest::{Times, Trees},
     growth::{self, Growth, MOST_SHARES},
+    jobs::Sending,
     listed::Listed,
     loads::Links,
     packing::{NoPacking, Packing, Tree, of_trees},
     recent, rounding,
     spread::{spread, spread_depth},
     symmetry::Symmetry,
-    timetable::Sending,
 };
 
 /// Bytes of blocks whose forests regard no latencies.
@@ -123,8 +123,8 @@ impl Fabric {
     }
 
     /// The class of blocks for which the latencies of links matter in the choice of trees: the logarithm of their
-    /// bytes, or of those beyond which the differences are small beside the time of any forest. None where links have
-    /// the same latency.
+    /// bytes. None where links have the same latency, and for blocks so long that the differences are small beside the
+    /// time of any forest: growing the trees once, not twice and then in time, takes half as long.
     fn class(&self, roots: Roots, chunks: u32, bytes: u64) -> Option<u32> {
         const SMALL: f64 = 1e-3;
         const LEAST: f64 = 16.0;
@@ -137,7 +137,7 @@ impl Fabric {
         let (least, most) = all.iter().fold((f64::INFINITY, 0.0_f64), |(low, high), &ns| (low.min(ns), high.max(ns)));
         let longest = (most - least) * self.graph.bytes_per_ns() / (SMALL * self.cut(roots).time());
         let block = bytes as f64 * f64::from(chunks);
-        (longest >= LEAST).then(|| narrow(rounded(block.clamp(LEAST, longest).log2().round())))
+        (longest > block.max(LEAST)).then(|| narrow(rounded(block.max(LEAST).log2().round())))
     }
 
     /// Of each arc, the time of its latency beyond the least of all, in units of the time of blocks of a class. It is

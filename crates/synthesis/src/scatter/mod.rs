@@ -18,9 +18,9 @@ use self::grower::Grower;
 use crate::{
     Fabric, Graph, NoForest, Runs, Ways,
     fabric::size,
+    jobs::{Jobs, Work},
     packing::Edge,
     replay::HostWork,
-    timetable::{Jobs, Work},
     translated::Steps,
 };
 

@@ -1,0 +1,287 @@
+//! Networks: the algorithms among ranks, timed by the load that their messages put on the links.
+
+mod placing;
+mod simulation;
+mod timing;
+
+use std::any::Any;
+
+use unisono_algorithms::{Algorithm, AlgorithmError, Case, Means, Params, ranks::Extents};
+use unisono_base::{interrupt::check, narrow};
+use unisono_collective::{Collective, Kind};
+use unisono_cost::{Time, endpoint::schedule_terms, network::NetworkPart};
+use unisono_lower::{Placed, Placement};
+use unisono_machine::{
+    Machine, Shape,
+    network::{AcceleratorGrid, Network},
+};
+use unisono_schedule::Schedule;
+use unisono_sim::network::Interconnect;
+
+use self::{
+    placing::{line, part, part_of, place},
+    simulation::simulate,
+    timing::{MOST_RANKED, MOST_RANKED_IN_SWITCHES},
+};
+pub(crate) use self::{simulation::charges, timing::prices};
+use super::{TargetKind, endpoint::of_libraries, no_part};
+use crate::{
+    Asked, BoundCertificate, Part, Plan, PlanError, Prediction, Target, TimeSource, Timed,
+    candidates::{LeftOut, build},
+    run,
+    target::{Details, is_first},
+};
+
+/// How candidates are timed.
+enum Model {
+    /// By the loads of links in closed form, or by a timetable of messages on links.
+    Links,
+    /// By the simulator, after [`Model::Links`] found those that are worth it.
+    Packets(Box<Interconnect>),
+}
+
+impl Model {
+    const NAMES: [&str; 2] = ["links", "packets"];
+
+    fn new(name: Option<&str>, network: &Network) -> Result<Self, PlanError> {
+        match name {
+            None | Some("links") => Ok(Self::Links),
+            Some("packets") => Ok(Self::Packets(Box::new(Interconnect::new(network)?))),
+            Some(found) => {
+                let accepted = format!("{} on a network", Self::NAMES.join(" and "));
+                Err(PlanError::Model { found: found.to_owned(), accepted })
+            }
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Links => Self::NAMES[0],
+            Self::Packets(_) => Self::NAMES[1],
+        }
+    }
+}
+
+struct OnNetwork {
+    part: NetworkPart,
+    model: Model,
+    /// Ranks along each dimension of the part.
+    extents: Extents,
+}
+
+pub const KIND: TargetKind = TargetKind {
+    name: "network",
+    offers: &[Means::Messages, Means::Links, Means::ReducingSwitches],
+    compares: &[],
+    open,
+    place,
+    simulator: &run::NETWORK,
+    simulate,
+    simulate_beside: None,
+    part: part_of,
+};
+
+fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
+    let network = asked.machine.get::<Network>()?;
+    Some(on_network(asked, network).map(|target| Box::new(target) as Box<dyn Target>))
+}
+
+fn on_network(asked: &Asked, network: &Network) -> Result<OnNetwork, PlanError> {
+    let model = Model::new(asked.model, network)?;
+    let all = network.topology(&network.name)?.extents();
+    let (nodes, extents) = match &asked.part {
+        Part::All => part(AcceleratorGrid::new(&network.name, &all, None)?),
+        Part::Shape(shape) => part(AcceleratorGrid::new(&network.name, &all, Some(*shape))?),
+        Part::Places(nodes) => (nodes.clone(), line(nodes.len())),
+        Part::Nodes(_) => return Err(no_part(asked, "a number of ranks, a shape, and a list of accelerators")),
+    };
+    Ok(OnNetwork { part: NetworkPart::new(network, nodes, extents.dims())?, model, extents })
+}
+
+const FAILED: &str =
+    "links or nodes of the machine failed, in every plane; packets take the shortest ways that are left";
+
+/// With the model of packets, candidates are simulated that are predicted to take at most so many times as long as the
+/// best, while all of them together take at most so many steps of the simulator (some 10 s). The best is always
+/// simulated.
+const WORTH: f64 = 4.0;
+const MOST_STEPS: u128 = 1 << 32;
+/// At least: half of the instructions send a packet.
+const STEPS_OF_INSTRUCTION: u128 = 200;
+
+/// Packets agree with a timetable that differs by no more than this share of its time.
+const AGREES: f64 = 0.02;
+
+const NOT_SIMULATED: &str = "candidates whose source is not simulated are ranked last: they are predicted to take over 4 \
+    times as long as the best, or their simulation would take too long";
+
+impl Target for OnNetwork {
+    fn machine(&self) -> Machine {
+        Machine::from(self.part.network.clone())
+    }
+
+    fn machine_name(&self) -> &str {
+        &self.part.network.name
+    }
+
+    fn shape(&self) -> Vec<u32> {
+        self.extents.dims().to_vec()
+    }
+
+    fn ranks(&self) -> u32 {
+        self.part.model.ranks()
+    }
+
+    fn model(&self) -> &'static str {
+        self.model.name()
+    }
+
+    fn part(&self) -> &dyn Any {
+        &self.part
+    }
+
+    fn case(&self, collective: Collective) -> Case<'_> {
+        Case::on_network(collective, prices(&self.part, self.extents), &self.part.fabric)
+    }
+
+    /// Returns whether the candidate must be built to be timed and its schedule is huge.
+    fn is_slow(&self, collective: Collective, algorithm: &dyn Algorithm, params: &Params) -> bool {
+        let case = self.case(collective);
+        let in_switches = algorithm.info().needs.contains(&Means::ReducingSwitches);
+        let most = if in_switches { MOST_RANKED_IN_SWITCHES } else { MOST_RANKED };
+        algorithm.size(&case, params).instructions.is_none_or(|n| n > most)
+            && algorithm.profile(&case, params).is_none()
+    }
+
+    fn time(
+        &self,
+        collective: Collective,
+        algorithm: &'static dyn Algorithm,
+        params: Params,
+    ) -> Result<Timed, PlanError> {
+        self.timed_within(collective, algorithm, params, f64::INFINITY).map(|timed| timed.expect("no time is longer"))
+    }
+
+    /// The model of packets ranks by simulations, in which another candidate may be the best.
+    fn time_within(
+        &self,
+        collective: Collective,
+        algorithm: &'static dyn Algorithm,
+        params: Params,
+        most: Time,
+    ) -> Result<Option<Timed>, PlanError> {
+        let most_ns = match self.model {
+            // Of times that differ by less than this none is dropped.
+            Model::Links => most.seconds * 1e9 * (1.0 + 1e-9) + 1e-3,
+            Model::Packets(_) => f64::INFINITY,
+        };
+        self.timed_within(collective, algorithm, params, most_ns)
+    }
+
+    /// The first one always, others while the steps that are left suffice.
+    fn simulate_best(&self, collective: Collective, timed: &mut [Timed]) -> Result<(), PlanError> {
+        let Model::Packets(interconnect) = &self.model else { return Ok(()) };
+        let most = timed.first().map_or(0.0, |best| best.time.seconds * WORTH);
+        let (mut left, mut left_out) = (None, LeftOut::default());
+        for one in timed.iter_mut().take_while(|one| one.time.seconds <= most) {
+            check();
+            let (algorithm, case) = (one.algorithm, self.case(collective));
+            let instructions = algorithm.size(&case, &one.params).instructions.unwrap_or(0);
+            if left.is_some_and(|left| STEPS_OF_INSTRUCTION * u128::from(instructions) > left) {
+                continue;
+            }
+            let simulated = build(algorithm, &case, &one.params).and_then(|placed| {
+                let on = (&placed.schedule, placed.placement.as_ref());
+                self.simulated(interconnect, on, algorithm.name(), &mut left)
+            });
+            match simulated {
+                Ok(Some(time)) => (one.time, one.source) = (time, TimeSource::Simulated),
+                // Closed forms also time schedules that are too large to be built.
+                Ok(None) | Err(PlanError::Algorithm(AlgorithmError::Unsupported { .. } | AlgorithmError::Build(_))) => {
+                }
+                Err(PlanError::OverLimit(over)) => left_out.add(algorithm, &one.params, over),
+                Err(e) => return Err(e),
+            }
+        }
+        left_out.remark("not simulated");
+        Ok(())
+    }
+
+    /// By the timetable of its messages after a closed form, and by packets after the timetable.
+    fn refined(
+        &self,
+        collective: Collective,
+        best: &Timed,
+        left: &mut u128,
+    ) -> Result<Option<(Time, TimeSource)>, PlanError> {
+        let (algorithm, case) = (best.algorithm, self.case(collective));
+        let instructions = algorithm.size(&case, &best.params).instructions.unwrap_or(u64::MAX);
+        let steps = STEPS_OF_INSTRUCTION * u128::from(instructions);
+        let is_closed = matches!(best.source, TimeSource::Exchanges | TimeSource::Trees);
+        let is_listed = best.source == TimeSource::Messages;
+        if !matches!(self.model, Model::Links) || !is_closed && !is_listed || steps > *left {
+            return Ok(None);
+        }
+        let placed = build(algorithm, &case, &best.params)?;
+        let (schedule, placement) = (&placed.schedule, placed.placement.as_ref());
+        if is_closed {
+            *left -= steps;
+            return Ok(Some((self.schedule_time(schedule, placement, algorithm.name())?, TimeSource::Messages)));
+        }
+        let interconnect = Interconnect::new(&self.part.network)?;
+        let mut most = Some(*left);
+        let simulated = self.simulated(&interconnect, (schedule, placement), algorithm.name(), &mut most)?;
+        *left = most.unwrap_or(0);
+        let is_far = |time: &Time| (time.seconds / best.time.seconds - 1.0).abs() > AGREES;
+        Ok(simulated.filter(is_far).map(|time| (time, TimeSource::Simulated)))
+    }
+
+    fn is_estimated(&self, timed: &Timed) -> bool {
+        matches!(self.model, Model::Packets(_)) && timed.source != TimeSource::Simulated
+    }
+
+    fn build(&self, collective: Collective, candidate: &Timed) -> Result<Placed, PlanError> {
+        let placed = build(candidate.algorithm, &self.case(collective), &candidate.params)?;
+        let places = self.places(placed.placement.as_ref()).to_vec();
+        Ok(Placed { placement: Some(Placement::Nodes(places)), ..placed })
+    }
+
+    fn certificate(&self, collective: Collective) -> Result<BoundCertificate, PlanError> {
+        BoundCertificate::of(&collective, &self.part)
+    }
+
+    fn among(&self, ranks: &[u32]) -> (Part, bool) {
+        let places: Vec<u32> = ranks.iter().map(|&rank| self.part.model.places()[rank as usize]).collect();
+        // Whole rows of a network stay rows.
+        let first = is_first(&places).then(|| Shape::line(narrow(places.len())));
+        (first.map_or(Part::Places(places), Part::Shape), true)
+    }
+
+    fn details(&self, plan: &Plan) -> Result<Details, PlanError> {
+        // A candidate that was timed by its exchanges may be too large to be built for its terms.
+        let is_built = matches!(plan.best().source, TimeSource::Messages | TimeSource::Simulated);
+        let built = is_built.then(|| plan.schedule().ok()).flatten();
+        let is_partly_simulated = plan.candidates.iter().any(|one| self.is_estimated(one));
+        let note = is_partly_simulated.then_some(NOT_SIMULATED);
+        let note = if self.part.network.failed.is_empty() { note } else { Some(FAILED) };
+        let terms = built.and_then(|schedule| schedule_terms(schedule).ok());
+        Ok(Details { terms, note: note.map(str::to_owned), ..Details::default() })
+    }
+
+    fn predict(&self, schedule: &Schedule, placement: Option<&Placement>) -> Result<Prediction, PlanError> {
+        let name = schedule.origin();
+        self.check_switches(schedule, placement)?;
+        let (time, source) = match &self.model {
+            Model::Links => (self.schedule_time(schedule, placement, name)?, TimeSource::Messages),
+            Model::Packets(interconnect) => {
+                let time = self.simulated(interconnect, (schedule, placement), name, &mut None)?;
+                (time.expect("the first is simulated"), TimeSource::Simulated)
+            }
+        };
+        Ok(Prediction::new(time, source, schedule_terms(schedule).ok()))
+    }
+
+    fn baseline(&self, kind: Kind) -> &'static str {
+        of_libraries(kind)
+    }
+}
