@@ -86,7 +86,7 @@ impl Forest {
     }
 
     /// Of all messages, where a chunk is one unit and a link adds `hop` to its messages, or each arc its own of `hops`.
-    /// `sums` is the rate at which a host adds up what it receives, where it takes time, and `work` what a host does for
+    /// `sums` is the rate at which a host adds up what it receives, where it takes time, and `work` what it does for
     /// each message.
     pub(crate) fn times(
         &self,
