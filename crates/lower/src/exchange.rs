@@ -38,7 +38,7 @@ pub struct Exchange {
 /// The facts of messages along trees that share links.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Trees {
-    /// Until the last message is there and added to its sum, by a timetable of all links and of the sums of each host.
+    /// Until the last message is there and added to its sum, by a timetable of all links and of the work of each host.
     pub end_ns: f64,
     /// Messages of a chain from the first to the last.
     pub messages: u32,
@@ -50,10 +50,9 @@ pub struct Trees {
 
 impl Trees {
     /// The time where a host works `host_ns` on each message that it sends or receives, and knows `signal_ns` late that
-    /// one is there: the end of the timetable, unless hosts or reductions take longer.
+    /// one is there: the end of the timetable, unless hosts and reductions of some rank take longer.
     pub fn time_ns(&self, host_ns: f64, signal_ns: f64, reduce_ns_per_byte: f64) -> f64 {
-        let hosts = self.messages_of_rank as f64 * host_ns;
-        let most = self.end_ns.max(self.reduced as f64 * reduce_ns_per_byte).max(hosts);
-        most + f64::from(self.messages) * (2.0 * host_ns + signal_ns)
+        let hosts = self.messages_of_rank as f64 * host_ns + self.reduced as f64 * reduce_ns_per_byte;
+        self.end_ns.max(hosts) + f64::from(self.messages) * signal_ns
     }
 }

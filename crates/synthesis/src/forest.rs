@@ -2,7 +2,7 @@
 
 use unisono_base::interrupt::poll;
 
-use crate::{Graph, Runs, listed::Listed, sums::Hosts, timetable::Sending, translated::Translated};
+use crate::{Graph, Runs, jobs::Sending, listed::Listed, replay::HostWork, sums::Hosts, translated::Translated};
 
 /// One tree for each chunk of each root.
 #[derive(Clone, Debug)]
@@ -86,14 +86,15 @@ impl Forest {
     }
 
     /// Of all messages, where a chunk is one unit and a link adds `hop` to its messages, or each arc its own of `hops`.
-    /// `sums` is the rate at which a host adds up what it receives, where it takes time.
+    /// `sums` is the rate at which a host adds up what it receives, where it takes time, and `work` what it does for
+    /// each message.
     pub(crate) fn times(
         &self,
         graph: &Graph,
         hop: f64,
         hops: Option<&[f64]>,
         sending: Option<Sending>,
-        (runs, sums): (Runs, Option<f64>),
+        (runs, sums, work): (Runs, Option<f64>, Option<HostWork>),
     ) -> Times {
         let links = match &self.trees {
             Trees::Listed(trees) => trees.symmetry.classes(),
@@ -110,13 +111,15 @@ impl Forest {
         };
         rates.resize(links + hosts.as_ref().map_or(0, Hosts::count), sums.unwrap_or(1.0));
         hops.resize(rates.len(), 0.0);
-        let (mut begins, mut end) = jobs.begins(&rates, &hops);
+        let mut begins = jobs.begins(&rates, &hops);
         if runs == Runs::Up {
-            let (up, last) = jobs.begins_backwards(&begins, &rates, &hops);
+            begins = jobs.begins_backwards(&begins, &rates, &hops);
+        }
+        let end = jobs.end(&begins, (&rates, &hops), runs, work);
+        if runs == Runs::Up {
             // The order is read backwards. Begins may be later than the last end, as data is expected late.
-            let latest = up.iter().copied().fold(last, f64::max);
-            begins = up.into_iter().map(|begin| latest - begin).collect();
-            end = last;
+            let latest = begins.iter().copied().fold(end, f64::max);
+            begins.iter_mut().for_each(|begin| *begin = latest - *begin);
         }
         if let Some(hosts) = &hosts {
             begins = hosts.messages.iter().map(|&job| begins[job as usize]).collect();

@@ -6,10 +6,10 @@ use rustc_hash::FxHashMap;
 
 use crate::{
     Arc, Graph, TreeEdge,
+    jobs::{Jobs, Sending, Work},
     packing::{Edge, Tree},
     sums::{Hosts, Sum},
     symmetry::Symmetry,
-    timetable::{Jobs, Sending},
 };
 
 /// One tree for each chunk of each root.
@@ -122,6 +122,8 @@ impl Listed {
                     Some(&class) => class,
                     None => {
                         let class = jobs.class(&key.0);
+                        let ends = [edge.from, edge.to].map(|rank| self.symmetry.home(rank).0);
+                        jobs.worked_on(class, Work::Message(ends));
                         let few = |sending: &Sending| (sending.machines as usize) < graph.leaving(edge.from).len();
                         if let Some(Sending { machines, held }) = sending.filter(few) {
                             let home = self.symmetry.home(edge.from).0;

@@ -6,7 +6,7 @@
 use rustc_hash::FxHashMap;
 use unisono_base::narrow;
 
-use crate::timetable::Jobs;
+use crate::jobs::{Jobs, Work};
 
 /// The hosts of ranks as further links, each of which carries one sum at a time.
 pub(crate) struct Hosts {
@@ -14,8 +14,8 @@ pub(crate) struct Hosts {
     links: u32,
     /// The link of each host.
     of: FxHashMap<u32, u32>,
-    /// Classes of sums by host, by the class of a message and by operands.
-    classes: FxHashMap<(u32, u32, u32), u32>,
+    /// Classes of sums by host, by the class of a message, by operands, and by whether they are made at the root.
+    classes: FxHashMap<(u32, u32, u32, bool), u32>,
     /// Of the present tree: operands of each rank, and its sum where it is known.
     operands: FxHashMap<u32, u32>,
     sums: FxHashMap<u32, u32>,
@@ -62,8 +62,12 @@ impl Hosts {
         let operands = if at_root { 1 } else { self.operands[&rank] };
         let next = self.links + narrow::<u32>(self.of.len());
         let link = *self.of.entry(host).or_insert(next);
-        let class = self.classes.entry((host, class, operands));
-        let class = *class.or_insert_with(|| jobs.class_of(&[link], f64::from(operands)));
+        let class = self.classes.entry((host, class, operands, at_root));
+        let class = *class.or_insert_with(|| {
+            let class = jobs.class_of(&[link], f64::from(operands));
+            jobs.worked_on(class, Work::Sum { host, at_root });
+            class
+        });
         let job = jobs.add_in_turn(after, class, turn);
         if !at_root {
             self.sums.insert(rank, job);

@@ -16,116 +16,27 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 
 use unisono_base::{interrupt::poll, narrow};
 
-/// One message.
-struct Job {
-    /// The message that brings its data; earlier in the list.
-    after: Option<u32>,
-    class: u32,
-    turn: f64,
-}
-
-/// Messages with the links that each goes over, none of which has two messages at once.
-#[derive(Default)]
-pub(crate) struct Jobs {
-    list: Vec<Job>,
-    classes: Vec<Class>,
-    /// The send machines of each sender.
-    senders: Vec<u32>,
-    /// Times of its own length for which data that came waits for the next message.
-    slack: f64,
-}
-
-/// The sending of messages by ranks whose send machines are fewer than their links.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Sending {
-    pub machines: u32,
-    /// The part of its time on the first link for which a message holds a machine of its rank: until its last packet
-    /// starts.
-    pub held: f64,
-}
-
-/// Messages over the same links.
-struct Class {
-    links: Vec<u32>,
-    /// The length of each message.
-    units: f64,
-    /// The sender, and the part of the time on the first link for which it is held.
-    sender: Option<(u32, f64)>,
-}
+use crate::{
+    Runs,
+    jobs::{Class, Jobs},
+};
 
 impl Jobs {
-    /// No messages yet. What a message brings is sent on so many times of its length later: then little delays, which
-    /// packets on links that they share have, hold up no other messages, since a link sends in a fixed order.
-    pub(crate) fn with_slack(slack: f64) -> Self {
-        Self { slack, ..Self::default() }
-    }
-
-    /// Adds a sender with so many machines.
-    pub(crate) fn sender(&mut self, machines: u32) -> u32 {
-        self.senders.push(machines);
-        narrow::<u32>(self.senders.len()) - 1
-    }
-
-    /// The messages of a class hold a machine of a sender.
-    pub(crate) fn sent_by(&mut self, class: u32, sender: u32, held: f64) {
-        self.classes[class as usize].sender = Some((sender, held));
-    }
-
-    /// Adds a class: messages of one unit over the same links that are followed by the same messages, but for their
-    /// data.
-    pub(crate) fn class(&mut self, links: &[u32]) -> u32 {
-        self.class_of(links, 1.0)
-    }
-
-    /// Adds a class of messages of `units` each.
-    pub(crate) fn class_of(&mut self, links: &[u32], units: f64) -> u32 {
-        self.classes.push(Class { links: links.to_vec(), units, sender: None });
-        narrow::<u32>(self.classes.len()) - 1
-    }
-
-    pub(crate) fn add(&mut self, after: Option<u32>, class: u32) -> u32 {
-        self.add_in_turn(after, class, 0.0)
-    }
-
-    /// Adds a message with a turn from 0 to 1: of messages over a link, those of the first turns go first.
-    pub(crate) fn add_in_turn(&mut self, after: Option<u32>, class: u32, turn: f64) -> u32 {
-        self.list.push(Job { after, class, turn });
-        narrow::<u32>(self.list.len()) - 1
-    }
-
-    fn links(&self, class: u32) -> impl Iterator<Item = usize> {
-        self.classes[class as usize].links.iter().map(|&link| link as usize)
-    }
-
-    fn links_of(&self, job: u32) -> impl Iterator<Item = usize> {
-        self.links(self.list[job as usize].class)
-    }
-
-    pub(crate) fn count(&self) -> usize {
-        self.list.len()
-    }
-
-    fn units(&self, job: u32) -> f64 {
-        self.classes[self.list[job as usize].class as usize].units
-    }
-
-    /// Begins and the last end. A message holds a link for its units over the link's rate, and is there later by the
+    /// The begin of each message. A message holds a link for its units over the link's rate, and is there later by the
     /// latencies `hops` of its links.
-    pub(crate) fn begins(&self, rates: &[f64], hops: &[f64]) -> (Vec<f64>, f64) {
+    pub(crate) fn begins(&self, rates: &[f64], hops: &[f64]) -> Vec<f64> {
         let takes = self.takes(rates, hops, self.slack);
         let count = narrow::<u32>(self.list.len());
         // The longest chain from the begin of each message, and the messages that it brings data for.
         let mut chain: Vec<f64> = (0..count).map(|job| takes[self.class_at(job)]).collect();
-        let mut behind = vec![Vec::new(); count as usize];
         for job in (0..count).rev() {
             poll();
             if let Some(before) = self.list[job as usize].after {
                 let longer = takes[self.class_at(before)] + chain[job as usize];
                 chain[before as usize] = chain[before as usize].max(longer);
-                behind[before as usize].push(job);
             }
         }
-        let missing = self.list.iter().map(|job| u32::from(job.after.is_some())).collect();
+        let (missing, behind) = self.waits(Runs::Down);
         self.run(rates, hops, &Order { missing, behind, chain, is_fixed: false })
     }
 
@@ -135,29 +46,13 @@ impl Jobs {
     /// The messages forwards begin as soon as they can, so backwards each would be there just when it is needed, and
     /// whatever makes one late would make all late. Here they begin as soon as they can again (justification: Wiest,
     /// 1964).
-    pub(crate) fn begins_backwards(&self, begins: &[f64], rates: &[f64], hops: &[f64]) -> (Vec<f64>, f64) {
-        let mut missing = vec![0; self.list.len()];
-        self.list.iter().filter_map(|job| job.after).for_each(|before| missing[before as usize] += 1);
-        let behind = self.list.iter().map(|job| job.after.into_iter().collect()).collect();
+    pub(crate) fn begins_backwards(&self, begins: &[f64], rates: &[f64], hops: &[f64]) -> Vec<f64> {
+        let (missing, behind) = self.waits(Runs::Up);
         let order = Order { missing, behind, chain: begins.to_vec(), is_fixed: true };
         self.run(rates, hops, &order)
     }
 
-    fn class_at(&self, job: u32) -> usize {
-        self.list[job as usize].class as usize
-    }
-
-    /// Of each class, the time until a message is there, and `slack` times its own length later.
-    fn takes(&self, rates: &[f64], hops: &[f64], slack: f64) -> Vec<f64> {
-        let takes = |class: u32| {
-            let slowest = self.links(class).map(|link| rates[link]).fold(f64::INFINITY, f64::min);
-            let latency: f64 = self.links(class).map(|link| hops[link]).sum();
-            self.classes[class as usize].units / slowest * (1.0 + slack) + latency
-        };
-        (0..narrow(self.classes.len())).map(takes).collect()
-    }
-
-    fn run(&self, rates: &[f64], hops: &[f64], order: &Order) -> (Vec<f64>, f64) {
+    fn run(&self, rates: &[f64], hops: &[f64], order: &Order) -> Vec<f64> {
         let waits = self.takes(rates, hops, self.slack);
         let count = self.list.len();
         let mut queues = Queues::new(self, rates, order);
@@ -200,37 +95,7 @@ impl Jobs {
                 }
             }
         }
-        let last = self.last_in_order(rates, hops, order, &begins);
-        (begins, last)
-    }
-
-    /// The last end where messages begin in the order of `begins`, each as soon as its data is there and its links and
-    /// a send machine are free.
-    fn last_in_order(&self, rates: &[f64], hops: &[f64], order: &Order, begins: &[f64]) -> f64 {
-        let takes = self.takes(rates, hops, 0.0);
-        let mut list: Vec<u32> = (0..narrow(self.list.len())).collect();
-        list.sort_by(|&a, &b| begins[a as usize].total_cmp(&begins[b as usize]));
-        let (mut ready, mut free) = (vec![0.0_f64; list.len()], vec![0.0_f64; rates.len()]);
-        let mut machines: Vec<Vec<f64>> = self.senders.iter().map(|&count| vec![0.0; count as usize]).collect();
-        let mut last = 0.0_f64;
-        for job in list {
-            poll();
-            let class = &self.classes[self.class_at(job)];
-            let mut now = self.links_of(job).map(|link| free[link]).fold(ready[job as usize], f64::max);
-            if let (Some((sender, held)), Some(&first)) = (class.sender, class.links.first()) {
-                let machine = machines[sender as usize].iter_mut().min_by(|a, b| a.total_cmp(b));
-                let machine = machine.expect("a sender has a machine");
-                now = now.max(*machine);
-                *machine = now + held * class.units / rates[first as usize];
-            }
-            self.links_of(job).for_each(|link| free[link] = now + self.units(job) / rates[link]);
-            let end = now + takes[self.class_at(job)];
-            last = last.max(end);
-            for &next in &order.behind[job as usize] {
-                ready[next as usize] = ready[next as usize].max(end);
-            }
-        }
-        last
+        begins
     }
 }
 
@@ -405,7 +270,7 @@ enum Event {
 
 /// A time that is a number.
 #[derive(Clone, Copy, PartialEq)]
-struct Ordered(f64);
+pub(crate) struct Ordered(pub f64);
 
 impl Eq for Ordered {}
 
@@ -425,6 +290,12 @@ impl Ord for Ordered {
 mod tests {
     use super::*;
 
+    fn begins_and_end(jobs: &Jobs, rates: &[f64], hops: &[f64]) -> (Vec<f64>, f64) {
+        let begins = jobs.begins(rates, hops);
+        let end = jobs.end(&begins, (rates, hops), Runs::Down, None);
+        (begins, end)
+    }
+
     #[test]
     fn the_longest_chain_goes_first() {
         let mut jobs = Jobs::default();
@@ -433,7 +304,7 @@ mod tests {
         jobs.add(None, first);
         let before = jobs.add(None, first);
         jobs.add(Some(before), second);
-        assert_eq!(jobs.begins(&[1.0, 0.5], &[0.25; 2]), (vec![1.0, 0.0, 1.25], 3.5));
+        assert_eq!(begins_and_end(&jobs, &[1.0, 0.5], &[0.25; 2]), (vec![1.0, 0.0, 1.25], 3.5));
     }
 
     /// Two trees with four chunks each leave over link 0; each goes on over a link of its own, which is half as fast.
@@ -451,7 +322,7 @@ mod tests {
                 jobs.add_in_turn(Some(before), then, turn);
             }
         }
-        assert_eq!(jobs.begins(&[1.0, 0.5, 0.5], &[0.0; 3]).1, 10.0);
+        assert_eq!(begins_and_end(&jobs, &[1.0, 0.5, 0.5], &[0.0; 3]).1, 10.0);
     }
 
     /// A message over link 1 follows the first one over link 0, whose data is there at 1 and expected at 3. In that
@@ -463,7 +334,7 @@ mod tests {
         let before = jobs.add(None, first);
         jobs.add(Some(before), second);
         jobs.add(None, first);
-        assert_eq!(jobs.begins(&[1.0; 2], &[0.0; 2]), (vec![0.0, 3.0, 1.0], 2.0));
+        assert_eq!(begins_and_end(&jobs, &[1.0; 2], &[0.0; 2]), (vec![0.0, 3.0, 1.0], 2.0));
     }
 
     /// A rank with one machine sends over two links: each message holds the machine until its last of four packets
@@ -477,7 +348,7 @@ mod tests {
             jobs.sent_by(class, sender, 0.75);
             jobs.add(None, class);
         }
-        let (begins, end) = jobs.begins(&[1.0, 0.5], &[0.0; 2]);
+        let (begins, end) = begins_and_end(&jobs, &[1.0, 0.5], &[0.0; 2]);
         // The message over the slower link goes first, and takes 2.
         assert_eq!((begins, end), (vec![1.5, 0.0], 2.5));
     }
@@ -495,7 +366,7 @@ mod tests {
                 }
             }
         }
-        let (_, end) = jobs.begins(&[1.0; 2 * SIDE as usize], &[0.0; 2 * SIDE as usize]);
+        let (_, end) = begins_and_end(&jobs, &[1.0; 2 * SIDE as usize], &[0.0; 2 * SIDE as usize]);
         let least = f64::from(8 * SIDE);
         assert!(end >= least && end <= 1.1 * least, "{end} {least}");
     }

@@ -14,8 +14,8 @@ use crate::{
     Forest, Graph,
     flow::Flow,
     forest::{TreeEdge, Trees},
+    jobs::{Jobs, Sending, Work},
     sums::{Hosts, Sum},
-    timetable::{Jobs, Sending},
 };
 
 /// The steps of a network that looks alike from every rank.
@@ -244,6 +244,7 @@ impl Translated {
         let mut jobs = Jobs::default();
         let steps = narrow::<u32>(self.steps.of.len());
         let classes: Vec<u32> = (0..steps).map(|step| jobs.class(&[step])).collect();
+        classes.iter().for_each(|&class| jobs.worked_on(class, Work::Message([0, 0])));
         if let Some(Sending { machines, held }) = sending.filter(|sending| sending.machines < steps) {
             let sender = jobs.sender(machines);
             classes.iter().for_each(|&class| jobs.sent_by(class, sender, held));

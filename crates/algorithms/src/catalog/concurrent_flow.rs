@@ -229,7 +229,8 @@ impl RankAlgorithm for ConcurrentFlow {
     fn trees(&self, case: &Case, params: &Params) -> Option<Trees> {
         let ((scatter, batch), fabric) = (scatter(case, params).ok()?, case.fabric()?);
         let chunk_bytes = chunk_bytes(case, scatter.chunks);
-        let (end, messages) = scatter.end(fabric.graph(), batch, fabric.hop(chunk_bytes));
+        let work = fabric.host_work(chunk_bytes);
+        let (end, messages) = scatter.end(fabric.graph(), batch, fabric.hop(chunk_bytes), work);
         // The busiest rank has its share of all messages: batches are more than hops.
         let uncut = u64::from(scatter.chunks) * u64::from(case.collective.ranks - 1);
         Some(Trees {

@@ -48,7 +48,7 @@ impl NetworkPart {
         let by_link = network.send_machines_per == MachinesPer::Link;
         let fabric = Fabric::new(graph, extents, model.speeds().mean_ns())
             .sending_by_link(by_link)
-            .with_sums(model.reduce_ns_per_byte)
+            .with_hosts(model.reduce_ns_per_byte, network.host_overhead_ns)
             .with_places((network.buffer_bytes / u64::from(network.packet_bytes)).max(1))
             .computing(model.computing().clone());
         let packet_bytes = u64::from(network.packet_bytes) * u64::from(network.planes);

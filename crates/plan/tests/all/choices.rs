@@ -133,3 +133,23 @@ fn hosts_receive_messages_as_they_come() {
         }
     }
 }
+
+/// Forests of many short messages keep hosts as busy as links, so messages wait for hosts: reduce-scatters take 1.35
+/// times as long as by the links alone. Their timetable has the work of hosts, and is not checked by packets here,
+/// because the schedules are large.
+#[test]
+fn large_forests_regard_the_work_of_hosts() {
+    let machine = Machine::preset("hx2mesh-small").unwrap();
+    let forest = Params::new().with("chunks", 1).with("depth", 3);
+    let cases = [(Kind::Allreduce, [16, 24], 384 << 10), (Kind::ReduceScatter, [24, 24], 1 << 10)];
+    for (kind, [rows, cols], bytes) in cases {
+        let shape = Part::Shape(Shape::rect(rows, cols));
+        let [predicted, simulated] = [None, Some("packets")].map(|model| {
+            let asked = Asked { model, ..Asked::new(kind, &machine, shape.clone(), bytes / 4) };
+            plan_of(Problem::new(&asked).unwrap(), Some("forest"), &forest).unwrap().best().clone()
+        });
+        assert_eq!((predicted.source, simulated.source), (TimeSource::Trees, TimeSource::Simulated), "{kind}");
+        let ratio = predicted.time.seconds / simulated.time.seconds;
+        assert!((0.95..1.05).contains(&ratio), "{kind}: {ratio}");
+    }
+}

@@ -9,13 +9,13 @@ use crate::{
     Arc, Forest, Graph, Message, arrivals,
     forest::{Times, Trees},
     growth::{self, Growth, MOST_SHARES},
+    jobs::Sending,
     listed::Listed,
     loads::Links,
     packing::{NoPacking, Packing, Tree, of_trees},
     recent, rounding,
     spread::{spread, spread_depth},
     symmetry::Symmetry,
-    timetable::Sending,
 };
 
 /// Bytes of blocks whose forests regard no latencies.
@@ -103,7 +103,9 @@ impl Fabric {
         let hops = || self.latencies_ns(graph).into_iter().map(|ns| ns * unit).collect::<Vec<_>>();
         let sum = self.sum_ns_per_byte * self.graph.bytes_per_ns();
         let sums = (runs == Runs::Up && sum > 0.0).then(|| sum.recip());
-        forest.times(graph, self.hop(bytes), by_link.then(hops).as_deref(), self.sending(bytes), (runs, sums))
+        let hops = by_link.then(hops);
+        let work = self.host_work(bytes);
+        forest.times(graph, self.hop(bytes), hops.as_deref(), self.sending(bytes), (runs, sums, work))
     }
 
     /// The sending of messages of so many bytes, where they are longer than packets and machines may be fewer than
@@ -121,8 +123,8 @@ impl Fabric {
     }
 
     /// The class of blocks for which the latencies of links matter in the choice of trees: the logarithm of their
-    /// bytes, or of those beyond which the differences are small beside the time of any forest. None where links have
-    /// the same latency.
+    /// bytes. None where links have the same latency, and for blocks so long that the differences are small beside the
+    /// time of any forest: growing the trees once, not twice and then in time, takes half as long.
     fn class(&self, roots: Roots, chunks: u32, bytes: u64) -> Option<u32> {
         const SMALL: f64 = 1e-3;
         const LEAST: f64 = 16.0;
@@ -135,7 +137,7 @@ impl Fabric {
         let (least, most) = all.iter().fold((f64::INFINITY, 0.0_f64), |(low, high), &ns| (low.min(ns), high.max(ns)));
         let longest = (most - least) * self.graph.bytes_per_ns() / (SMALL * self.cut(roots).time());
         let block = bytes as f64 * f64::from(chunks);
-        (longest >= LEAST).then(|| narrow(rounded(block.clamp(LEAST, longest).log2().round())))
+        (longest > block.max(LEAST)).then(|| narrow(rounded(block.max(LEAST).log2().round())))
     }
 
     /// Of each arc, the time of its latency beyond the least of all, in units of the time of blocks of a class. It is

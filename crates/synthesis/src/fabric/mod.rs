@@ -1,24 +1,25 @@
 //! The network of a group of ranks, with the cuts and forests that were computed for it.
 
+mod depths;
 mod forests;
 mod sizes;
 
 use std::sync::{Arc as Shared, Mutex, OnceLock, PoisonError};
 
 use rustc_hash::FxHashMap;
-use unisono_base::{interrupt::poll, limits::OverLimit};
+use unisono_base::limits::OverLimit;
 
 use unisono_machine::network::Switches;
 
-use self::sizes::{MOST_DENSE, MOST_PACKED, MOST_QUICK};
+use self::sizes::{MOST_DENSE, MOST_PACKED};
 use crate::{
     Forest, Graph, Scatter, concurrent,
     cut::Cut,
     forest::Times,
     packing::Packing,
     partition::{self, Partition},
+    replay::HostWork,
     spanning::{Role, SpanningTrees, spanning},
-    spread::spread_depth,
     symmetry::Symmetry,
     translated::Steps,
 };
@@ -93,8 +94,9 @@ pub struct Fabric {
     sends_by_link: bool,
     /// The send machines of each rank, and the bytes of a packet of all planes; `None` where each link has its own.
     machines: Option<(u32, u64)>,
-    /// Nanoseconds in which a host adds a byte to a sum.
+    /// Nanoseconds in which a host adds a byte to a sum, and of its work on a message that it sends or receives.
     sum_ns_per_byte: f64,
+    host_ns: f64,
     /// Packets that the buffer at the end of a link holds.
     places: u64,
     /// Where all ranks see the same network.
@@ -150,6 +152,7 @@ impl Fabric {
             sends_by_link: false,
             machines: None,
             sum_ns_per_byte: 0.0,
+            host_ns: 0.0,
             places: u64::MAX,
             steps,
             dims: dims.to_vec(),
@@ -193,10 +196,16 @@ impl Fabric {
         Self { machines: Some((machines, packet_bytes)), ..self }
     }
 
-    /// The same, where a host takes so long to add a byte to a sum.
+    /// The same, where a host takes so long to add a byte to a sum, and for each message that it sends or receives.
     #[must_use]
-    pub fn with_sums(self, sum_ns_per_byte: f64) -> Self {
-        Self { sum_ns_per_byte, ..self }
+    pub fn with_hosts(self, sum_ns_per_byte: f64, host_ns: f64) -> Self {
+        Self { sum_ns_per_byte, host_ns, ..self }
+    }
+
+    /// The work of hosts on messages in units of those of so many bytes on a link of rate 1, where there is any.
+    pub fn host_work(&self, bytes: u64) -> Option<HostWork> {
+        let takes = self.host_ns * self.graph.bytes_per_ns() / bytes.max(1) as f64;
+        (takes > 0.0).then_some(HostWork { takes, sends_by_link: self.sends_by_link })
     }
 
     /// The same, where the buffer at the end of a link holds so many packets, of whatever length.
@@ -266,88 +275,6 @@ impl Fabric {
 
     fn alike(&self, roots: Roots) -> Option<&Steps> {
         self.steps.as_ref().filter(|_| roots == Roots::All)
-    }
-
-    /// The least depth of any forest.
-    ///
-    /// # Errors
-    /// A rank is not connected, or there are too many.
-    pub fn least_depth(&self, roots: Roots) -> Result<u32, NoForest> {
-        if let Some(steps) = self.alike(roots) {
-            return Ok(steps.depth());
-        }
-        kept(&self.depths, roots, || self.depth_of_ways(roots))
-    }
-
-    /// The least depth of a forest whose messages go from rank to rank over relays alone.
-    fn depth_of_ways(&self, roots: Roots) -> Result<u32, NoForest> {
-        let graph = self.packed(roots)?;
-        let pairs: Vec<Vec<bool>> = (0..graph.ranks()).map(|rank| graph.reached(rank)).collect();
-        let mut most = 0;
-        for root in self.representatives(roots) {
-            let mut depth = vec![u32::MAX; pairs.len()];
-            depth[root as usize] = 0;
-            let (mut queue, mut k) = (vec![root as usize], 0);
-            while let Some(&at) = queue.get(k) {
-                poll();
-                k += 1;
-                for to in 0..depth.len() {
-                    if pairs[at][to] && depth[to] == u32::MAX {
-                        depth[to] = depth[at] + 1;
-                        queue.push(to);
-                    }
-                }
-            }
-            most = most.max(depth.into_iter().max().unwrap_or(0));
-        }
-        if most == u32::MAX { Err(NoForest::Unreachable) } else { Ok(most) }
-    }
-
-    /// The limit on the depth where none is given: the first of [`Fabric::ladder`] at which the time is near the cut.
-    pub fn usual_depth(&self, roots: Roots, least: u32) -> u32 {
-        *self.ladder(roots, least).last().expect("the least depth")
-    }
-
-    /// Limits on the depth that are worth a forest in a plan: the least, and larger ones that bring the time nearer to
-    /// the cut; of many ranks only the largest of these.
-    pub fn depths(&self, roots: Roots, least: u32) -> Vec<u32> {
-        let mut depths = self.ladder(roots, least);
-        if self.graph.ranks() > MOST_QUICK && depths.len() > 2 {
-            depths.drain(1..depths.len() - 1);
-        }
-        depths
-    }
-
-    /// The least depth and 1, 3, 7, ... more until the time is near the cut, or was no less than at the depth before;
-    /// where forests are found quickly, 1, 2, 3, 4, 6, ... more.
-    fn ladder(&self, roots: Roots, least: u32) -> Vec<u32> {
-        const NEAR: f64 = 1.02;
-        let mut depths = vec![least];
-        if self.alike(roots).is_some() {
-            return depths;
-        }
-        if let Some(over) = self.spread_over(roots) {
-            depths.extend(Some(spread_depth(&over)).filter(|&depth| depth > least));
-            return depths;
-        }
-        let bound = self.cut(roots).time();
-        // No tree is deeper than all other ranks in a row.
-        let deepest = self.graph.ranks() - 1;
-        let (mut more, mut last) = (1, f64::INFINITY);
-        while let Some(&depth) = depths.last()
-            && depth < deepest
-            && let Ok(packing) = self.packing(roots, Some(depth))
-            && packing.time > bound * NEAR
-        {
-            if packing.time > last / NEAR {
-                depths.pop();
-                break;
-            }
-            last = packing.time;
-            depths.push(least.saturating_add(more).min(deepest));
-            more = if self.grows() { more + (more / 2).max(1) } else { 2 * more + 1 };
-        }
-        depths
     }
 }
 

@@ -15,7 +15,14 @@ use rustc_hash::FxHashMap;
 use unisono_base::interrupt;
 
 use self::grower::Grower;
-use crate::{Fabric, Graph, NoForest, Ways, fabric::size, packing::Edge, timetable::Jobs, translated::Steps};
+use crate::{
+    Fabric, Graph, NoForest, Runs, Ways,
+    fabric::size,
+    jobs::{Jobs, Work},
+    packing::Edge,
+    replay::HostWork,
+    translated::Steps,
+};
 
 /// A message of a tree: from one rank to the next.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -105,17 +112,18 @@ impl Scatter {
     }
 
     /// When all messages are there if a chunk is one unit, a link adds `hop` to its messages, and messages have at most
-    /// `batch` blocks. Also returns their number.
-    pub fn end(&self, graph: &Graph, batch: u32, hop: f64) -> (f64, u64) {
+    /// `batch` blocks. Hosts do `work` for each. Also returns their number.
+    pub fn end(&self, graph: &Graph, batch: u32, hop: f64, work: Option<HostWork>) -> (f64, u64) {
         let (jobs, rates) = self.jobs(graph, batch);
-        let count = jobs.count() as u64;
-        (jobs.begins(&rates, &vec![hop; rates.len()]).1, count)
+        let hops = vec![hop; rates.len()];
+        let begins = jobs.begins(&rates, &hops);
+        (jobs.end(&begins, (&rates, &hops), Runs::Down, work), jobs.count() as u64)
     }
 
     /// The messages of all roots in the order in which they begin, where a link adds `hop` to a message of one unit.
     pub fn timetable(&self, graph: &Graph, batch: u32, hop: f64) -> Vec<ScatterMessage> {
         let (jobs, rates) = self.jobs(graph, batch);
-        let (begins, _) = jobs.begins(&rates, &vec![hop; rates.len()]);
+        let begins = jobs.begins(&rates, &vec![hop; rates.len()]);
         let (mut messages, mut begins) = (Vec::with_capacity(begins.len()), begins.into_iter());
         for (at, tree) in (0..).zip(self.listed()) {
             let (root, chunk) = (at / self.chunks, at % self.chunks);
@@ -169,13 +177,20 @@ impl Scatter {
                 let mut begun = None;
                 for (first, blocks) in batches(hop, *blocks, batch) {
                     let after = brings[edge.from as usize].map(|(job, place)| job + first / batch - place);
-                    let mut new = |links: &[u32]| jobs.class_of(links, f64::from(blocks));
+                    let mut new = |links: &[u32], ends| {
+                        let class = jobs.class_of(links, f64::from(blocks));
+                        jobs.worked_on(class, Work::Message(ends));
+                        class
+                    };
                     let class = match steps {
                         Some(steps) => {
                             let step = steps.step(edge.from, edge.to);
-                            *step_classes.entry((step, blocks)).or_insert_with(|| new(&[step]))
+                            *step_classes.entry((step, blocks)).or_insert_with(|| new(&[step], [0, 0]))
                         }
-                        None => *classes.entry((&edge.way, blocks)).or_insert_with(|| new(&edge.way)),
+                        None => {
+                            let ends = [edge.from, edge.to];
+                            *classes.entry((&edge.way, blocks)).or_insert_with(|| new(&edge.way, ends))
+                        }
                     };
                     let job = jobs.add(after, class);
                     begun = begun.or(Some((job, first / batch)));
@@ -280,7 +295,7 @@ mod tests {
             let scatter = fabric.scatter(1).unwrap();
             let bound = fabric.concurrent_flow().unwrap().time();
             assert!((scatter.time / bound - 1.0).abs() < 1e-9, "{dims:?} {} {bound}", scatter.time);
-            let end = scatter.end(&graph, 16, 0.0).0;
+            let end = scatter.end(&graph, 16, 0.0, None).0;
             assert!(end < 1.01 * bound, "{dims:?} {end} {bound}");
         }
         // Without the symmetry.
@@ -311,7 +326,7 @@ mod tests {
             check(&graph, &shortest);
             prop_assert!(shortest.time >= flow.time() * (1.0 - 1e-9));
             let messages = shortest.timetable(&graph, 2, 0.0);
-            prop_assert!(shortest.end(&graph, 2, 0.0).0 >= 3.0 * shortest.time * (1.0 - 1e-9));
+            prop_assert!(shortest.end(&graph, 2, 0.0, None).0 >= 3.0 * shortest.time * (1.0 - 1e-9));
             let blocks: u32 = messages.iter().map(|m| m.blocks).sum();
             let hops = (0..ranks).flat_map(|root| (0..3).map(move |chunk| (root, chunk)));
             let all: u32 = hops.flat_map(|(root, chunk)| shortest.hops(root, chunk)).map(|hop| hop.blocks).sum();

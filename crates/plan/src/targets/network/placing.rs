@@ -1,0 +1,99 @@
+//! The accelerators on which schedules run: those of a part, or of an earlier placement.
+
+use unisono_algorithms::ranks::Extents;
+use unisono_base::narrow;
+use unisono_lower::{File, Placement};
+use unisono_machine::{
+    Machine,
+    network::{AcceleratorGrid, Network, Topology},
+};
+
+use crate::{
+    Part, PlanError,
+    targets::{Placing, first_ranks, machine_of},
+};
+
+/// On the places that are given, in the part that a shape names, where it is on this machine, in the part of the shape
+/// that it has on another one, or on the first accelerators.
+pub(super) fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
+    let machine = placing.machine;
+    let network: &Network = machine.get().expect("the kind of the machine");
+    let topology = network.topology(&network.name)?;
+    let ranks = placing.ranks();
+    if placing.schedule.check_ranks_only().is_err() {
+        return place_with_switches(placing, network, &*topology);
+    }
+    let of_shape = |shape| AcceleratorGrid::new(&network.name, &topology.extents(), Some(shape)).map(|part| part.nodes);
+    let nodes = match (placing.part, placing.kept) {
+        (Part::Places(places), _) => places.clone(),
+        (Part::Shape(shape), _) => of_shape(*shape)?,
+        (_, Some(Placement::Nodes(kept))) if keeps_places(placing.before, network, &*topology)? => {
+            return Ok(Some(Placement::Nodes(kept.clone())));
+        }
+        _ => {
+            let kept_shape = placing.was.and_then(|shape| of_shape(shape).ok());
+            kept_shape.filter(|nodes| nodes.len() == ranks as usize).unwrap_or_else(|| (0..ranks).collect())
+        }
+    };
+    if nodes.len() != ranks as usize {
+        return Err(placing.other_size(ranks.into(), "ranks", nodes.len() as u64, "accelerators"));
+    }
+    network.check_nodes(&*topology, &nodes)?;
+    Ok(Some(Placement::Nodes(nodes)))
+}
+
+/// Keeps the places of a schedule that has nodes on switches. A switch has its neighbors, so ranks cannot move to
+/// others.
+fn place_with_switches(
+    placing: &Placing,
+    network: &Network,
+    topology: &dyn Topology,
+) -> Result<Option<Placement>, PlanError> {
+    let Some(Placement::Nodes(kept)) = placing.kept else {
+        placing.refuse_switches()?;
+        return Ok(None);
+    };
+    let keeps = placing.before == Some(placing.machine);
+    let (ranks, _) = kept.split_at(kept.len().min(placing.ranks() as usize));
+    let asked = match placing.part {
+        Part::All | Part::Nodes(_) => None,
+        Part::Places(places) => Some(places.clone()),
+        Part::Shape(shape) => Some(AcceleratorGrid::new(&network.name, &topology.extents(), Some(*shape))?.nodes),
+    };
+    if keeps && asked.is_none_or(|asked| asked == ranks) {
+        return Ok(Some(Placement::Nodes(kept.clone())));
+    }
+    let moved = |found| PlanError::MovedSwitches { found, machine: network.name.clone() };
+    placing.schedule.check_ranks_only().map_err(moved)?;
+    Ok(None)
+}
+
+/// Returns whether accelerators have the numbers that they have on the machine before: the same one, as far as links
+/// and switches did not fail.
+fn keeps_places(before: Option<&Machine>, network: &Network, topology: &dyn Topology) -> Result<bool, PlanError> {
+    let Some(before) = before.and_then(Machine::get::<Network>) else { return Ok(false) };
+    if before == network {
+        return Ok(true);
+    }
+    let whole = |network: &Network| Network { failed: Vec::new(), ..network.clone() };
+    Ok(whole(before) == whole(network) && before.topology(&before.name)?.kept() == topology.kept())
+}
+
+/// The accelerators themselves where no shape names them.
+pub(super) fn part_of(file: &File) -> Result<Part, PlanError> {
+    let network: &Network = machine_of(file);
+    let Some(nodes) = file.placement.as_ref().and_then(Placement::nodes) else { return first_ranks(file) };
+    let (nodes, _) = nodes.split_at(nodes.len().min(file.schedule.collective().ranks as usize));
+    let shape = AcceleratorGrid::shape(nodes, &network.topology(&network.name)?.extents());
+    Ok(shape.map_or_else(|| Part::Places(nodes.to_vec()), Part::Shape))
+}
+
+pub(super) fn part(part: AcceleratorGrid) -> (Vec<u32>, Extents) {
+    let extents = Extents::new(&part.extents).unwrap_or_else(|| line(part.nodes.len()));
+    (part.nodes, extents)
+}
+
+/// Ranks in a row. A part without ranks is refused where the collective is made.
+pub(super) fn line(ranks: usize) -> Extents {
+    Extents::new(&[narrow(ranks.max(1))]).expect("one dimension with a rank")
+}

@@ -1,0 +1,149 @@
+//! The times of candidates: from closed forms, by the timetable of messages, or by packets.
+
+use unisono_algorithms::{Algorithm, Params, Profile, Ranks, ranks::Extents};
+use unisono_base::{Diagnostics, NodeId};
+use unisono_collective::Collective;
+use unisono_cost::{Time, endpoint::TICKS_PER_NS, network::NetworkPart};
+use unisono_lower::{Placement, tasks::draft_with_switches};
+use unisono_schedule::Schedule;
+use unisono_sim::network::{self as packets, Interconnect, SimError};
+
+use super::{MOST_STEPS, OnNetwork, simulation::charges};
+use crate::{PlanError, Target, TimeSource, Timed, candidates::build};
+
+/// A candidate without a closed form is ranked if its schedule has at most this many instructions, which take part of a
+/// second to time.
+pub(super) const MOST_RANKED: u64 = 1 << 18;
+
+/// The same in switches: their messages take less time, because each goes over one link.
+pub(super) const MOST_RANKED_IN_SWITCHES: u64 = 5 << 17;
+
+/// A candidate with exchanges in closed form is timed by the messages of its schedule if it has at most this many
+/// instructions.
+const MOST_BY_TIMETABLE: u64 = 1 << 15;
+
+/// The same of trees, whose own timetable counts packets in no buffers.
+const MOST_TREES_BY_TIMETABLE: u64 = 1 << 18;
+
+/// Prices of messages for algorithms that choose their shape by them, for ranks arranged by `extents`.
+pub(crate) fn prices(part: &NetworkPart, extents: Extents) -> Ranks {
+    // A message between any two ranks goes half of the longest way.
+    let hops = f64::from(part.topology.diameter().max(2)) / 2.0;
+    Ranks {
+        latency_ns: hops * part.model.speeds().mean_ns() + part.model.overhead_ns / 2.0 + part.model.signal_ns,
+        issue_ns: part.model.overhead_ns / 2.0,
+        signal_ns: part.model.signal_ns,
+        ns_per_byte: 1.0 / part.network.injection_bytes_per_ns(&*part.topology),
+        reduce_ns_per_byte: part.model.reduce_ns_per_byte,
+        node_ranks: None,
+        dealt_node_ranks: None,
+        extents: Some(extents),
+    }
+}
+
+impl OnNetwork {
+    /// By the simulator; `None` if that is more work than is left.
+    pub(super) fn simulated(
+        &self,
+        interconnect: &Interconnect,
+        (schedule, placement): (&Schedule, Option<&Placement>),
+        name: &str,
+        left: &mut Option<u128>,
+    ) -> Result<Option<Time>, PlanError> {
+        let failed =
+            |message: String| PlanError::NotTimed { algorithm: name.to_owned(), model: self.model.name(), message };
+        let places = self.places(placement);
+        let engines = |node: NodeId| interconnect.computing.engines(places[node.index()]);
+        let charges = charges(&self.part.network);
+        let graph = draft_with_switches(schedule, engines, charges).map_err(|e| failed(e.to_string()))?;
+        let of_sim = |e: SimError| match e {
+            SimError::OverLimit(over) => over.into(),
+            other => failed(other.to_string()),
+        };
+        let (_, steps) = packets::effort(&graph, interconnect).map_err(of_sim)?;
+        if left.is_some_and(|left| steps > left) {
+            return Ok(None);
+        }
+        *left = Some(left.unwrap_or(MOST_STEPS).saturating_sub(steps));
+        let options = packets::Options { places: places.to_vec(), ..packets::Options::default() };
+        let run = packets::run(&graph, interconnect, &options).map_err(of_sim)?;
+        Ok(Some(Time::from_ns(run.hosts.makespan as f64 / TICKS_PER_NS)))
+    }
+
+    /// The node of the network for each node of a schedule: where a placement has some of them on switches, its own.
+    pub(super) fn places<'a>(&'a self, placement: Option<&'a Placement>) -> &'a [u32] {
+        let ranks = self.part.model.places();
+        placement.and_then(Placement::nodes).filter(|nodes| nodes.len() > ranks.len()).unwrap_or(ranks)
+    }
+
+    /// Checks the placement of a schedule of any origin that has nodes on switches.
+    pub(super) fn check_switches(&self, schedule: &Schedule, placement: Option<&Placement>) -> Result<(), PlanError> {
+        let machine = self.machine();
+        let Err(found) = schedule.check_ranks_only() else { return Ok(()) };
+        let Some(placement) = placement else {
+            return Err(PlanError::Switches { found, machine: machine.name().to_owned(), kind: machine.kind() });
+        };
+        let mut wrong = Diagnostics::default();
+        placement.check(schedule, Some(&machine), &mut wrong);
+        match wrong.into_vec().into_iter().next() {
+            None => Ok(()),
+            Some(first) => Err(PlanError::NotTimed {
+                algorithm: schedule.origin().to_owned(),
+                model: self.model.name(),
+                message: first.to_string(),
+            }),
+        }
+    }
+
+    pub(super) fn schedule_time(
+        &self,
+        schedule: &Schedule,
+        placement: Option<&Placement>,
+        algorithm: &str,
+    ) -> Result<Time, PlanError> {
+        self.schedule_within(schedule, placement, algorithm, f64::INFINITY).map(|time| time.expect("no time is longer"))
+    }
+
+    /// `None` where the timetable finds that the schedule takes longer than `most_ns`.
+    fn schedule_within(
+        &self,
+        schedule: &Schedule,
+        placement: Option<&Placement>,
+        algorithm: &str,
+        most_ns: f64,
+    ) -> Result<Option<Time>, PlanError> {
+        let within = self.part.model.schedule_within_ns(schedule, self.places(placement), most_ns);
+        within.map(|ns| ns.map(Time::from_ns)).map_err(|found| PlanError::NotTimed {
+            algorithm: algorithm.to_owned(),
+            model: self.model.name(),
+            message: found.first().map_or_else(String::new, ToString::to_string),
+        })
+    }
+
+    /// The time of a candidate, from its exchanges in closed form, or from the messages of its schedule; `None` where
+    /// these are found to take longer than `most_ns`.
+    pub(super) fn timed_within(
+        &self,
+        collective: Collective,
+        algorithm: &'static dyn Algorithm,
+        params: Params,
+        most_ns: f64,
+    ) -> Result<Option<Timed>, PlanError> {
+        let case = self.case(collective);
+        let timed = |params, time, source| Some(Timed { algorithm, params, time, source, estimate: None });
+        let profile = algorithm.profile(&case, &params);
+        let instructions = algorithm.size(&case, &params).instructions;
+        let is_small = instructions.is_some_and(|n| n <= MOST_BY_TIMETABLE);
+        if let Some(Profile::Exchanges(exchanges)) = profile.as_ref().filter(|_| !is_small) {
+            let time = Time::from_ns(self.part.model.exchanges_ns(exchanges));
+            return Ok(timed(params, time, TimeSource::Exchanges));
+        }
+        let is_large = instructions.is_none_or(|n| n > MOST_TREES_BY_TIMETABLE);
+        if let Some(Profile::Trees(trees)) = profile.filter(|_| is_large) {
+            return Ok(timed(params, Time::from_ns(self.part.model.trees_ns(&trees)), TimeSource::Trees));
+        }
+        let placed = build(algorithm, &case, &params)?;
+        let time = self.schedule_within(&placed.schedule, placed.placement.as_ref(), algorithm.name(), most_ns)?;
+        Ok(time.and_then(|time| timed(params, time, TimeSource::Messages)))
+    }
+}

@@ -1,0 +1,90 @@
+//! The depths of forests that are worth a try.
+
+use unisono_base::interrupt::poll;
+
+use super::{Fabric, NoForest, Roots, kept, sizes::MOST_QUICK};
+use crate::spread::spread_depth;
+
+impl Fabric {
+    /// The least depth of any forest.
+    ///
+    /// # Errors
+    /// A rank is not connected, or there are too many.
+    pub fn least_depth(&self, roots: Roots) -> Result<u32, NoForest> {
+        if let Some(steps) = self.alike(roots) {
+            return Ok(steps.depth());
+        }
+        kept(&self.depths, roots, || self.depth_of_ways(roots))
+    }
+
+    /// The least depth of a forest whose messages go from rank to rank over relays alone.
+    fn depth_of_ways(&self, roots: Roots) -> Result<u32, NoForest> {
+        let graph = self.packed(roots)?;
+        let pairs: Vec<Vec<bool>> = (0..graph.ranks()).map(|rank| graph.reached(rank)).collect();
+        let mut most = 0;
+        for root in self.representatives(roots) {
+            let mut depth = vec![u32::MAX; pairs.len()];
+            depth[root as usize] = 0;
+            let (mut queue, mut k) = (vec![root as usize], 0);
+            while let Some(&at) = queue.get(k) {
+                poll();
+                k += 1;
+                for to in 0..depth.len() {
+                    if pairs[at][to] && depth[to] == u32::MAX {
+                        depth[to] = depth[at] + 1;
+                        queue.push(to);
+                    }
+                }
+            }
+            most = most.max(depth.into_iter().max().unwrap_or(0));
+        }
+        if most == u32::MAX { Err(NoForest::Unreachable) } else { Ok(most) }
+    }
+
+    /// The limit on the depth where none is given: the first of [`Fabric::ladder`] at which the time is near the cut.
+    pub fn usual_depth(&self, roots: Roots, least: u32) -> u32 {
+        *self.ladder(roots, least).last().expect("the least depth")
+    }
+
+    /// Limits on the depth that are worth a forest in a plan: the least, and larger ones that bring the time nearer to
+    /// the cut; of many ranks only the largest of these.
+    pub fn depths(&self, roots: Roots, least: u32) -> Vec<u32> {
+        let mut depths = self.ladder(roots, least);
+        if self.graph.ranks() > MOST_QUICK && depths.len() > 2 {
+            depths.drain(1..depths.len() - 1);
+        }
+        depths
+    }
+
+    /// The least depth and 1, 3, 7, ... more until the time is near the cut, or was no less than at the depth before;
+    /// where forests are found quickly, 1, 2, 3, 4, 6, ... more.
+    fn ladder(&self, roots: Roots, least: u32) -> Vec<u32> {
+        const NEAR: f64 = 1.02;
+        let mut depths = vec![least];
+        if self.alike(roots).is_some() {
+            return depths;
+        }
+        if let Some(over) = self.spread_over(roots) {
+            depths.extend(Some(spread_depth(&over)).filter(|&depth| depth > least));
+            return depths;
+        }
+        let bound = self.cut(roots).time();
+        // No tree is deeper than all other ranks in a row.
+        let deepest = self.graph.ranks() - 1;
+        let (mut more, mut last) = (1, f64::INFINITY);
+        while let Some(&depth) = depths.last()
+            && depth < deepest
+            && let Ok(packing) = self.packing(roots, Some(depth))
+            && packing.time > bound * NEAR
+        {
+            if packing.time > last / NEAR {
+                depths.pop();
+                break;
+            }
+            last = packing.time;
+            depths.push(least.saturating_add(more).min(deepest));
+            more = if self.grows() { more + (more / 2).max(1) } else { 2 * more + 1 };
+        }
+        depths
+    }
+}

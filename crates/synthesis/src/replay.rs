@@ -1,0 +1,272 @@
+//! The last end of messages that begin in a given order.
+//!
+//! A message begins when its data is there, its links and a send machine are free, and those before it on its links
+//! have begun. Without hosts, its data is there with the message that brings it, and it takes all of its links at once,
+//! as the order plans it.
+//!
+//! Where hosts work on messages, a rank has one host. It works on one message at a time, in the order in which they can
+//! be worked on: on each that it receives when that is there, and on each that it sends when the data is there and the
+//! one before it was sent. What it adds up to send takes the host together with the sending. Of ranks that are alike
+//! one host stands for all, because all do the same at the same time. Work delays messages, so that they no longer meet
+//! as planned: a message takes its links one after the other, each when its head is there and the link is free. Long
+//! messages wait for whole others then, while packets take turns. So the end is the planned one and the delay by hosts:
+//! the difference of two such replays, with work and without.
+
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+use unisono_base::{interrupt::poll, narrow};
+
+use crate::{
+    Runs,
+    jobs::{Jobs, Work},
+    timetable::Ordered,
+};
+
+/// The work of hosts on each message.
+#[derive(Clone, Copy, Debug)]
+pub struct HostWork {
+    /// The time for which a host works on a message that it sends or receives.
+    pub takes: f64,
+    /// Whether the links of a rank send independently of each other.
+    pub sends_by_link: bool,
+}
+
+impl Jobs {
+    /// The last end in the order of `begins`, by the rates of links and their latencies `hops`.
+    pub(crate) fn end(
+        &self,
+        begins: &[f64],
+        (rates, hops): (&[f64], &[f64]),
+        runs: Runs,
+        hosts: Option<HostWork>,
+    ) -> f64 {
+        let mut order: Vec<u32> = (0..narrow(self.list.len())).collect();
+        order.sort_by(|&a, &b| begins[a as usize].total_cmp(&begins[b as usize]));
+        let replay = || Replay::new(self, (rates, hops), runs);
+        let planned = replay().in_order(&order);
+        let Some(work) = hosts else { return planned };
+        let [with, without] = [work, HostWork { takes: 0.0, ..work }].map(|work| replay().with_hosts(&order, work));
+        planned + (with - without).max(0.0)
+    }
+}
+
+struct Replay<'a> {
+    jobs: &'a Jobs,
+    rates: &'a [f64],
+    runs: Runs,
+    hops: &'a [f64],
+    /// Of each class, the time until a message is there.
+    takes: Vec<f64>,
+    /// Of each message, the number of those that it waits for, and those that wait for it.
+    missing: Vec<u32>,
+    behind: Vec<Vec<u32>>,
+    /// When the data of each message is there.
+    ready: Vec<f64>,
+    /// When each link and each machine of each sender is free.
+    free: Vec<f64>,
+    machines: Vec<Vec<f64>>,
+    last: f64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    There(u32),
+    Ready(u32),
+}
+
+impl<'a> Replay<'a> {
+    fn new(jobs: &'a Jobs, (rates, hops): (&'a [f64], &'a [f64]), runs: Runs) -> Self {
+        let (missing, behind) = jobs.waits(runs);
+        Self {
+            jobs,
+            rates,
+            runs,
+            hops,
+            takes: jobs.takes(rates, hops, 0.0),
+            missing,
+            behind,
+            ready: vec![0.0; jobs.count()],
+            free: vec![0.0; rates.len()],
+            machines: jobs.senders.iter().map(|&count| vec![0.0; count as usize]).collect(),
+            last: 0.0,
+        }
+    }
+
+    fn in_order(&mut self, order: &[u32]) -> f64 {
+        for &job in order {
+            poll();
+            let end = self.send(job, self.ready[job as usize]);
+            self.last = self.last.max(end);
+            for at in 0..self.behind[job as usize].len() {
+                let next = self.behind[job as usize][at] as usize;
+                self.ready[next] = self.ready[next].max(end);
+            }
+        }
+        self.last
+    }
+
+    /// A message takes its links and a machine; returns when it is there.
+    fn send(&mut self, job: u32, ready: f64) -> f64 {
+        let at = self.jobs.class_at(job);
+        let class = &self.jobs.classes[at];
+        let mut now = self.jobs.links(narrow(at)).map(|link| self.free[link]).fold(ready, f64::max);
+        if let (Some((sender, held)), Some(&first)) = (class.sender, class.links.first()) {
+            let machine = self.machines[sender as usize].iter_mut().min_by(|a, b| a.total_cmp(b));
+            let machine = machine.expect("a sender has a machine");
+            now = now.max(*machine);
+            *machine = now + held * class.units / self.rates[first as usize];
+        }
+        for &link in &class.links {
+            self.free[link as usize] = now + class.units / self.rates[link as usize];
+        }
+        now + self.takes[at]
+    }
+
+    /// A message takes one link after the other, and a machine; returns when it is there.
+    fn send_on(&mut self, job: u32, ready: f64) -> f64 {
+        let class = &self.jobs.classes[self.jobs.class_at(job)];
+        let mut links = class.links.clone();
+        if self.runs == Runs::Up {
+            links.reverse();
+        }
+        let mut head = ready;
+        if let (Some((sender, held)), Some(&first)) = (class.sender, links.first()) {
+            let machine = self.machines[sender as usize].iter_mut().min_by(|a, b| a.total_cmp(b));
+            let machine = machine.expect("a sender has a machine");
+            head = head.max(*machine).max(self.free[first as usize]);
+            *machine = head + held * class.units / self.rates[first as usize];
+        }
+        let mut tail = head;
+        for link in links {
+            let link = link as usize;
+            let start = head.max(self.free[link]);
+            self.free[link] = start + class.units / self.rates[link];
+            tail = tail.max(self.free[link]) + self.hops[link];
+            head = start + self.hops[link];
+        }
+        tail
+    }
+
+    fn work(&self, job: u32) -> Work {
+        self.jobs.classes[self.jobs.class_at(job)].work
+    }
+
+    /// The hosts at the ends of a message: that of the sender, and that of the receiver.
+    fn ends(&self, job: u32) -> Option<[u32; 2]> {
+        match (self.work(job), self.runs) {
+            (Work::Message([from, to]), Runs::Down) => Some([from, to]),
+            (Work::Message([from, to]), Runs::Up) => Some([to, from]),
+            _ => None,
+        }
+    }
+
+    /// Of each message, the one that its sender sends after it. Messages are sent over one link of the sender after
+    /// the other, or all messages of the sender are.
+    fn followers(&mut self, order: &[u32], sends_by_link: bool) -> Vec<Option<u32>> {
+        let mut followers = vec![None; order.len()];
+        let mut latest = rustc_hash::FxHashMap::default();
+        for &job in order {
+            let Some([sender, _]) = self.ends(job) else { continue };
+            let links = &self.jobs.classes[self.jobs.class_at(job)].links;
+            let first = if self.runs == Runs::Up { links.last() } else { links.first() };
+            if let Some(before) = latest.insert((sender, first.filter(|_| sends_by_link)), job) {
+                followers[before as usize] = Some(job);
+                self.missing[job as usize] += 1;
+            }
+        }
+        followers
+    }
+
+    fn with_hosts(&mut self, order: &[u32], hosts: HostWork) -> f64 {
+        let followers = self.followers(order, hosts.sends_by_link);
+        let most = order.iter().flat_map(|&job| match self.work(job) {
+            Work::Message([from, to]) => [from, to],
+            Work::Sum { host, .. } => [host; 2],
+            Work::Unknown => [0; 2],
+        });
+        let mut busy = vec![0.0_f64; most.max().map_or(0, |most| most as usize + 1)];
+        let mut works = |host: u32, from: f64, takes: f64| {
+            let host = &mut busy[host as usize];
+            *host = host.max(from) + takes;
+            *host
+        };
+        // The time of the sum that each message has before it.
+        let mut sums = vec![0.0; order.len()];
+        let mut events = BinaryHeap::new();
+        for &job in order.iter().filter(|&&job| self.missing[job as usize] == 0) {
+            events.push(Reverse((Ordered(0.0), Event::Ready(job))));
+        }
+        while let Some(Reverse((Ordered(now), event))) = events.pop() {
+            poll();
+            let (job, end) = match event {
+                Event::There(job) => {
+                    let host = self.ends(job).map(|[_, receiver]| receiver);
+                    (job, host.map_or(now, |host| works(host, now, hosts.takes)))
+                }
+                Event::Ready(job) => match (self.work(job), self.ends(job)) {
+                    (Work::Sum { host, at_root: true }, _) => {
+                        (job, works(host, now, self.takes[self.jobs.class_at(job)]))
+                    }
+                    (Work::Sum { .. }, _) => {
+                        let takes = self.takes[self.jobs.class_at(job)];
+                        self.behind[job as usize].iter().for_each(|&next| sums[next as usize] += takes);
+                        (job, now)
+                    }
+                    (_, ends) => {
+                        let takes = sums[job as usize] + hosts.takes;
+                        let sent = ends.map_or(now, |[sender, _]| works(sender, now, takes));
+                        let there = self.send_on(job, sent);
+                        events.push(Reverse((Ordered(there), Event::There(job))));
+                        if let Some(next) = followers[job as usize] {
+                            self.needs_less(next, sent, &mut events);
+                        }
+                        continue;
+                    }
+                },
+            };
+            self.last = self.last.max(end);
+            for next in std::mem::take(&mut self.behind[job as usize]) {
+                self.needs_less(next, end, &mut events);
+            }
+        }
+        self.last
+    }
+
+    /// A message has something that it waits for, from `time` on.
+    fn needs_less(&mut self, job: u32, time: f64, events: &mut BinaryHeap<Reverse<(Ordered, Event)>>) {
+        let at = job as usize;
+        self.ready[at] = self.ready[at].max(time);
+        self.missing[at] -= 1;
+        if self.missing[at] == 0 {
+            events.push(Reverse((Ordered(self.ready[at]), Event::Ready(job))));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rank 0 sends to ranks 1 and 2 over links of their own, and rank 1 passes its message on to rank 3. A link takes
+    /// 1 with a latency of 2, a host 3: rank 0 has sent at 3 and 6, and ranks 1 and 2 have received at 9 and 12. Rank 1
+    /// has sent at 12, and rank 3 has received at 18.
+    #[test]
+    fn hosts_work_on_one_message_after_the_other() {
+        let mut jobs = Jobs::default();
+        let classes = [[0, 1], [0, 2], [1, 3]].map(|ends| {
+            let class = jobs.class(&[ends[1] - 1]);
+            jobs.worked_on(class, Work::Message(ends));
+            class
+        });
+        let first = jobs.add(None, classes[0]);
+        jobs.add(None, classes[1]);
+        jobs.add(Some(first), classes[2]);
+        let (rates, hops) = ([1.0; 3], [2.0; 3]);
+        let begins = jobs.begins(&rates, &hops);
+        let end = |runs, hosts| jobs.end(&begins, (&rates, &hops), runs, hosts);
+        assert_eq!(end(Runs::Down, None), 6.0);
+        let hosts = |sends_by_link| Some(HostWork { takes: 3.0, sends_by_link });
+        assert_eq!(end(Runs::Down, hosts(false)), 18.0);
+        assert_eq!(end(Runs::Down, hosts(true)), 18.0);
+    }
+}
