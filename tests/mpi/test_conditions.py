@@ -61,8 +61,8 @@ def test_a_row_serves_where_ranks_wait_as_where_it_was_tuned(
 def test_conditions_are_those_of_the_ranks() -> None:
     program = (
         "from mpi4py import MPI; from unisono.mpi.collectives import Collectives;"
-        "print(Collectives(MPI, MPI.COMM_WORLD).conditions() if MPI.COMM_WORLD.rank == 0 else "
-        "Collectives(MPI, MPI.COMM_WORLD).conditions(), flush=True)"
+        "found = MPI.COMM_WORLD.gather(Collectives(MPI, MPI.COMM_WORLD).conditions());"
+        "print(*(found or ()), sep='\\n', end='')"
     )
     for environment, env, library, waits in (
         (OPEN_MPI, {"OMPI_MCA_mpi_yield_when_idle": "1"}, "openmpi", "yield"),
@@ -70,8 +70,10 @@ def test_conditions_are_those_of_the_ranks() -> None:
         (MPICH, {}, "mpich", "spin"),
     ):
         done = launch(environment, 2, "-c", program, **env)
-        for line in done.stdout.split("\n")[:2]:
-            words = line.strip("\0").split(" ")
+        lines = done.stdout.splitlines()
+        assert len(lines) == 2, done.stderr
+        for line in lines:
+            words = line.split(" ")
             assert (words[0], words[2], words[3]) == (library, waits, CORES)
             assert words[1][0].isdigit()
 
