@@ -1,5 +1,6 @@
 """The time that intercepting adds to a call that is left to the library."""
 
+import math
 import subprocess
 from pathlib import Path
 
@@ -30,7 +31,11 @@ def test_calls_left_to_the_library_stay_fast(tmp_path: Path, abi: str, ranks: in
     subprocess.run([str(COMPILERS[abi]), "-O2", str(source), "-o", str(program)], check=True)
     un.save_plans([(un.plan("allreduce", "archer", shape=planned, elements=16), first, None)], path)
     # Two ranks wait for each other, and other work may keep one of them for most of a run.
-    least = min(added(program, ranks, path) for _ in range(3))
+    least = math.inf
+    for _ in range(3 if ranks == 1 else 8):
+        least = min(least, added(program, ranks, path))
+        if 1 < least < MOST_NANOSECONDS:
+            break
     assert least < MOST_NANOSECONDS
     if ranks == 1:
         assert least > 1, "no call was intercepted"
