@@ -1,7 +1,7 @@
 // What the preload library adds to a call that it leaves to the MPI library: MPI_Allreduce beside PMPI_Allreduce, in bursts of
 // calls, turn by turn. On one rank the fastest burst of each counts: other work only ever adds to a time. On several ranks
 // the time of a burst is the slowest rank's, and the lower quartile counts, because the ranks also wait for each other. Where
-// other work keeps a rank from its core, a call takes a thousand times as long: there are fewer bursts then.
+// other work keeps a rank from its core, a call waits for a turn of the scheduler: SECONDS end the bursts early then.
 // Usage: overhead [BYTES]. Prints "added NANOSECONDS" from rank 0.
 #include <mpi.h>
 #include <stdio.h>

@@ -54,7 +54,8 @@ def trial_counts(row: Row, counts: Sequence[int]) -> list[int]:
 def kept(row: Row, verdicts: Sequence[tuple[int, bool]]) -> list[Row]:
     """The row as it is written: the sizes between those that were confirmed, and the library for the others.
 
-    ``verdicts`` are sizes in bytes, ascending, each with whether the schedule was confirmed there.
+    ``verdicts`` are sizes in bytes, ascending, each with whether the schedule was confirmed there. What the library
+    serves holds under any conditions.
     """
     held: list[tuple[int, int | None]] = []
     for at, (size, holds) in enumerate(verdicts):
@@ -69,13 +70,13 @@ def kept(row: Row, verdicts: Sequence[tuple[int, bool]]) -> list[Row]:
     found, first = [], row.first_bytes
     for start, end in held:
         if start > first:
-            found.append(replace(row, first_bytes=first, last_bytes=start - 1, plan=None))
+            found.append(replace(row, first_bytes=first, last_bytes=start - 1, plan=None, tuned=None))
         found.append(replace(row, first_bytes=start, last_bytes=end))
         if end is None:
             return found
         first = end + 1
     if row.last_bytes is None or first <= row.last_bytes:
-        found.append(replace(row, first_bytes=first, plan=None))
+        found.append(replace(row, first_bytes=first, plan=None, tuned=None))
     return found
 
 
@@ -126,7 +127,7 @@ def confirm(
                 verdicts = [_trial(row, count, results[count], rounds, idle) for count in of]
                 trials += verdicts
                 sized = [(trial.bytes, trial.kept) for trial in verdicts]
-                found[id(row)] = [replace(part, tuned=tuned) for part in kept(row, sized)]
+                found[id(row)] = kept(replace(row, tuned=tuned), sized)
         wait_for(world)
         progress(done + 1, len(wanted))
     return joined([part for row in rows for part in found[id(row)]]), trials

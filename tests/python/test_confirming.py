@@ -47,8 +47,9 @@ def test_a_row_is_timed_at_the_sizes_that_it_serves_and_at_its_ends(schedule: un
 def test_a_row_keeps_the_sizes_that_were_confirmed(
     schedule: un.Plan, verdicts: list[tuple[int, bool]], expected: list[tuple[int, int | None, str]]
 ) -> None:
-    row = Row("allreduce", 4, 4, 100, None, schedule, True)
+    row = Row("allreduce", 4, 4, 100, None, schedule, True, "openmpi 5.0.11 spin own")
     assert served(kept(row, verdicts)) == expected
+    assert all((part.tuned is None) == (part.plan is None) for part in kept(row, verdicts))
     bounded = kept(Row("allreduce", 4, 4, 100, 20 * KIB, schedule, True), verdicts)
     assert served(bounded) == [(first, 20 * KIB if last is None else last, name) for first, last, name in expected]
 
