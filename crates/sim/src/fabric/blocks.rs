@@ -10,7 +10,10 @@
 //!
 //! Nobody sleeps meanwhile ([`super::steady`]), because to fall asleep a PE compares states of the same cycle.
 
+use std::ops::Range;
+
 use unisono_base::interrupt::poll;
+use unisono_machine::Grid;
 
 use super::{
     error::SimError,
@@ -21,7 +24,7 @@ use super::{
 /// Rows and columns of a block.
 const SIDE: u32 = 12;
 /// Cycles that a block runs. The PEs that it visits, of `SIDE + CYCLES` rows and columns, fit a core's own cache.
-const CYCLES: u32 = 12;
+pub(super) const CYCLES: u32 = 12;
 
 /// Cycles after which it is decided whether a run goes on in blocks.
 const TRIAL: u32 = 256;
@@ -50,43 +53,54 @@ impl Machine<'_> {
     }
 
     /// Runs all cycles from `now` on in blocks, and returns the cycle after the last sweep.
-    pub(super) fn run_blocks(&mut self, mut now: u32) -> Result<u32, SimError> {
+    pub(super) fn run_blocks(&mut self, now: u32) -> Result<u32, SimError> {
         self.cycle = now;
         self.end_sleep()?;
         self.leave_tiles();
-        while self.noted.iter().any(|&noted| noted != 0) && now < LAST_CYCLE {
-            let (rows, cols) = (self.program.grid.rows, self.program.grid.cols);
-            for row in (0..rows + CYCLES).step_by(SIDE as usize) {
-                for col in (0..cols + CYCLES).step_by(SIDE as usize) {
-                    self.run_block(now, row, col)?;
-                }
-            }
-            now += CYCLES;
+        if let Some(end) = self.run_packed(now)? {
+            return Ok(end);
         }
-        Ok(now)
+        let mut at = now;
+        while self.noted.iter().any(|&noted| noted != 0) && at < LAST_CYCLE {
+            sweep(self.program.grid, at, |cycle, pes| pes.into_iter().try_for_each(|pe| self.run_noted(pe, cycle)))?;
+            at += CYCLES;
+        }
+        Ok(at)
     }
 
-    /// Runs one block from cycle `now` on, in which its first row and column are these.
-    fn run_block(&mut self, now: u32, row: u32, col: u32) -> Result<(), SimError> {
-        let (rows, cols) = (self.program.grid.rows, self.program.grid.cols);
-        for t in 0..CYCLES {
-            self.cycle = now + t;
-            let slot = slot_of(self.cycle);
-            let range = |first: u32, count: u32| first.saturating_sub(t)..(first + SIDE).saturating_sub(t).min(count);
-            for row in range(row, rows) {
-                poll();
-                for pe in range(col, cols).map(|col| row * cols + col) {
-                    if self.noted[pe as usize] >> slot & 1 == 0 {
-                        continue;
+    /// Runs a cycle of a PE if that is noted.
+    fn run_noted(&mut self, pe: u32, cycle: u32) -> Result<(), SimError> {
+        let slot = slot_of(cycle);
+        if self.noted[pe as usize] >> slot & 1 == 0 {
+            return Ok(());
+        }
+        self.cycle = cycle;
+        self.noted[pe as usize] &= !(1 << slot);
+        let mut wakes = Wakes::default();
+        self.visit_router(pe, 0, &mut wakes)?;
+        self.visit_pe(pe, &mut wakes);
+        self.noted[pe as usize] |= wakes.slots(slot);
+        Ok(())
+    }
+}
+
+/// Visits all PEs in each of [`CYCLES`] cycles from `now` on, block by block; `visit` gets a cycle and PEs of a row.
+pub(super) fn sweep<E>(grid: Grid, now: u32, mut visit: impl FnMut(u32, Range<u32>) -> Result<(), E>) -> Result<(), E> {
+    let (rows, cols) = (grid.rows, grid.cols);
+    for row in (0..rows + CYCLES).step_by(SIDE as usize) {
+        for col in (0..cols + CYCLES).step_by(SIDE as usize) {
+            for t in 0..CYCLES {
+                let range =
+                    |first: u32, count: u32| first.saturating_sub(t)..(first + SIDE).saturating_sub(t).min(count);
+                for row in range(row, rows) {
+                    poll();
+                    let pes = range(col, cols);
+                    if pes.start < pes.end {
+                        visit(now + t, row * cols + pes.start..row * cols + pes.end)?;
                     }
-                    self.noted[pe as usize] &= !(1 << slot);
-                    let mut wakes = Wakes::default();
-                    self.visit_router(pe, 0, &mut wakes)?;
-                    self.visit_pe(pe, &mut wakes);
-                    self.noted[pe as usize] |= wakes.slots(slot);
                 }
             }
         }
-        Ok(())
     }
+    Ok(())
 }

@@ -32,6 +32,7 @@ mod error;
 mod machine;
 mod measure;
 mod moves;
+mod packed;
 mod pe;
 mod queue;
 mod router;

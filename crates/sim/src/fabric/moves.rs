@@ -61,6 +61,19 @@ impl Log {
         self.current[who as usize].count += count;
     }
 
+    /// Adds `count` moves of a key at once, whose times do not matter any more.
+    pub fn more(&mut self, who: u32, key: u32, count: u32) {
+        let e = &mut self.current[who as usize];
+        if e.key == key {
+            e.count += count;
+            return;
+        }
+        if e.key != NONE {
+            self.closed.push((who, e.key, e.count));
+        }
+        *e = Entry { key, count, since: e.since };
+    }
+
     /// `(key, count)` of everyone in order, and where each one's start.
     #[expect(clippy::cast_possible_truncation, reason = "the hot loop; queues have 32-bit numbers")]
     fn into_rows(mut self) -> (Vec<(u32, u32)>, Vec<u32>) {

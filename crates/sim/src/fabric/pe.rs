@@ -45,6 +45,14 @@ pub struct Thread {
     earliest: u32,
 }
 
+/// What a step ended.
+pub struct Done {
+    /// It was the last step of an element.
+    pub last_step: bool,
+    /// It was the last one of the operation.
+    pub last: bool,
+}
+
 /// What a step found missing.
 enum Blocked {
     Input(u32),
@@ -106,13 +114,39 @@ impl Thread {
     /// The sources that the next step takes.
     #[inline]
     fn takes(&self) -> Range<usize> {
-        let (step, sources) = (usize::from(self.step), usize::from(self.sources));
+        self.takes_in(self.step)
+    }
+
+    /// The sources that a step of the current operation takes.
+    #[inline]
+    pub fn takes_in(&self, step: u8) -> Range<usize> {
+        let (step, sources) = (usize::from(step), usize::from(self.sources));
         // Beyond the last source a step sends what the memory sink has of the chunk.
         match (self.pairs, step) {
             (false, _) => step.min(sources)..sources.min(step + 1),
             (true, 0) => 0..sources.min(2),
             (true, _) => sources.min(step + 1)..sources.min(step + 2),
         }
+    }
+
+    /// Does a step in a cycle.
+    #[inline]
+    pub fn advance(&mut self, cycle: u32) -> Done {
+        if !self.started {
+            (self.started, self.start) = (true, cycle);
+        }
+        let last_step = self.step + 1 == self.work;
+        let last = last_step && self.element + 1 == self.len;
+        self.element += 1;
+        if last_step {
+            self.earliest = cycle + u32::from(self.pace);
+        }
+        if self.element == self.len.min(self.chunk_start + self.chunk) {
+            (self.step, self.chunk_start) =
+                if last_step { (0, self.element) } else { (self.step + 1, self.chunk_start) };
+            self.element = self.chunk_start;
+        }
+        Done { last_step, last }
     }
 
     pub fn is_done(&self) -> bool {
@@ -162,6 +196,39 @@ impl Thread {
 
     pub fn earliest(&self) -> u32 {
         self.earliest
+    }
+
+    /// The first cycle in which the next step may be done; `u32::MAX` if there is none.
+    #[inline]
+    pub fn may_step_from(&self) -> u32 {
+        if self.is_done() {
+            u32::MAX
+        } else if self.step == 0 {
+            self.earliest
+        } else {
+            0
+        }
+    }
+
+    /// Whether the operation has to wait for others before its first step.
+    #[inline]
+    pub fn has_to_wait(&self) -> bool {
+        self.waits && !self.started
+    }
+
+    /// Steps that each element of the current operation takes, and the next one of them.
+    pub fn steps(&self) -> u8 {
+        self.work
+    }
+
+    #[inline]
+    pub fn at_step(&self) -> u32 {
+        u32::from(self.step)
+    }
+
+    /// Sources and sinks of the current operation.
+    pub fn places<'a>(&self, all: &'a [Place]) -> (&'a [Place], &'a [Place]) {
+        all[self.places as usize..self.places_end as usize].split_at(usize::from(self.sources))
     }
 }
 
@@ -243,21 +310,9 @@ impl Machine<'_> {
     fn step(&mut self, pe: u32, thread: usize, local: u32, wakes: &mut Wakes) {
         let cycle = self.cycle;
         let t = &mut self.threads[thread];
-        if !t.started {
-            (t.started, t.start) = (true, cycle);
-        }
         let (op, sources, takes) = (t.op, usize::from(t.sources), t.takes());
         let (first, end, switches) = (t.places as usize, t.places_end as usize, t.switches);
-        let last_step = t.step + 1 == t.work;
-        let last = last_step && t.element + 1 == t.len;
-        t.element += 1;
-        if last_step {
-            t.earliest = cycle + u32::from(t.pace);
-        }
-        if t.element == t.len.min(t.chunk_start + t.chunk) {
-            (t.step, t.chunk_start) = if last_step { (0, t.element) } else { (t.step + 1, t.chunk_start) };
-            t.element = t.chunk_start;
-        }
+        let Done { last_step, last } = t.advance(cycle);
         let tally = &mut self.tallies[pe as usize];
         tally.events += 1;
         tally.last = cycle;
@@ -290,7 +345,7 @@ impl Machine<'_> {
         }
     }
 
-    fn finish_op(&mut self, pe: u32, thread: usize, local: u32) {
+    pub(super) fn finish_op(&mut self, pe: u32, thread: usize, local: u32) {
         let t = &mut self.threads[thread];
         let (op, start) = (t.op as usize, t.start);
         t.op += 1;

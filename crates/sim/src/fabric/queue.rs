@@ -176,6 +176,12 @@ impl Queues {
         (head.front.ready() <= cycle).then_some(head.front)
     }
 
+    /// Drops all wavelets; only the number of queues is left.
+    pub fn empty(&mut self) {
+        self.slots = Vec::new();
+        self.heads.fill(Head::default());
+    }
+
     /// The wavelets of a queue, first in first.
     pub fn wavelets(&self, queue: u32) -> impl Iterator<Item = Wavelet> + '_ {
         (0..self.heads[queue as usize].len).map(move |n| self.slots[self.slot(queue, n)])
