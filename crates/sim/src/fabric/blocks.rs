@@ -26,30 +26,54 @@ const SIDE: u32 = 12;
 /// Cycles that a block runs. The PEs that it visits, of `SIDE + CYCLES` rows and columns, fit a core's own cache.
 pub(super) const CYCLES: u32 = 12;
 
-/// Cycles after which it is decided whether a run goes on in blocks.
-const TRIAL: u32 = 256;
+/// Cycles of a trial, after which it is decided whether a run goes on in blocks.
+const TRIAL: u32 = 24;
+/// Trials one after the other that must be restless: of a run that can be packed, and of another one.
+const PACKED_TRIALS: u32 = 2;
+const PLAIN_TRIALS: u32 = 20;
+/// Trials that must be busy: then many sleep, but packed all of them cost less than those that are awake.
+const BUSY_TRIALS: u32 = 20;
+/// PEs from which on a run that can be packed goes on in blocks.
+const PACKED_FROM: u32 = 64;
 
 /// Notes of how often PEs are visited while cycles can be skipped.
 #[derive(Default)]
 pub(super) struct Trial {
     pub visits: u64,
     since: u32,
-    /// Whether the last stretch was restless too.
-    restless: bool,
+    /// Trials up to now, one after the other, in which many PEs were visited; and in which hardly any slept besides.
+    busy: u32,
+    restless: u32,
+    /// Whether the run can be packed, once that is known.
+    packs: Option<bool>,
 }
 
 impl Machine<'_> {
-    /// Whether the cycles before `now` were hardly skipped at all, in two trials one after the other.
+    /// Whether the cycles before `now` were skipped so rarely that the run is to go on in blocks.
     pub(super) fn is_restless(&mut self, now: u32) -> bool {
         let pes = self.noted.len() as u64;
-        if pes < u64::from(self.options.blocks_from) || now - self.trial.since < TRIAL {
+        let least = self.options.blocks_from;
+        if pes < u64::from(least.min(PACKED_FROM)) || least == u32::MAX || now - self.trial.since < TRIAL {
             return false;
         }
         let cycles = u64::from(now - self.trial.since);
-        // A quarter of all PEs in each cycle, of which hardly any sleeps.
-        let restless = self.trial.visits * 4 > pes * cycles && self.steady.sleepers() * 16 < pes;
-        let before = std::mem::replace(&mut self.trial, Trial { visits: 0, since: now, restless });
-        before.restless && restless
+        // A quarter of all PEs in each cycle.
+        let busy = self.trial.visits * 4 > pes * cycles;
+        let restless = busy && self.steady.sleepers() * 16 < pes;
+        let packs = self.trial.packs.take().unwrap_or_else(|| self.can_be_packed());
+        let count = |before: u32, goes_on: bool| if goes_on { before + 1 } else { 0 };
+        self.trial = Trial {
+            visits: 0,
+            since: now,
+            busy: count(self.trial.busy, busy),
+            restless: count(self.trial.restless, restless),
+            packs: Some(packs),
+        };
+        if packs {
+            self.trial.restless >= PACKED_TRIALS || self.trial.busy >= BUSY_TRIALS
+        } else {
+            pes >= u64::from(least) && self.trial.restless >= PLAIN_TRIALS
+        }
     }
 
     /// Runs all cycles from `now` on in blocks, and returns the cycle after the last sweep.

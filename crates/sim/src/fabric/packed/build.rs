@@ -7,14 +7,15 @@ use super::{
         error::SimError,
         machine::Machine,
         moves::{Log, router_key},
-        tables::{NONE, Place, RAMP, RAMP_BIT},
+        queue::Wavelet,
+        tables::{self, NONE, Place, RAMP, RAMP_BIT},
     },
     AHEAD, Cell, Need, Packed, Row, TO_PE, TO_ROUTER,
     counters::MOST,
 };
 
 /// Bits of a mask.
-const MOST_BITS: usize = 32;
+const MOST_BITS: u32 = 32;
 
 /// Where a queue belongs: the bit of its row, and of the output that feeds it.
 struct Bits {
@@ -23,8 +24,7 @@ struct Bits {
 }
 
 impl Packed {
-    /// Packs a machine at the beginning of a cycle in which nobody sleeps. `None`: the program cannot be packed, because
-    /// a color has several positions or inputs, or queues are too deep, or two threads share a queue.
+    /// Packs a machine at the beginning of a cycle in which nobody sleeps. `None`: the program cannot be packed.
     pub fn new(m: &Machine<'_>, now: u32) -> Option<Self> {
         let cols = m.program.grid.cols;
         let mut packed = Self {
@@ -37,17 +37,17 @@ impl Packed {
             toward: [cols.wrapping_neg(), cols, 1u32.wrapping_neg(), 1, 0],
             ramp_latency: m.options.ramp_latency,
         };
-        if m.options.ramp_latency + 2 > AHEAD || !has_own_queues(m) {
+        if !is_plain(m) {
             return None;
         }
-        let bits = packed.add_cells(m)?;
+        let bits = packed.add_cells(m);
         packed.connect(m, &bits);
-        packed.fill(m, &bits, now)?;
+        packed.fill(m, &bits, now);
         packed.add_threads(m, &bits);
         Some(packed)
     }
 
-    fn add_cells(&mut self, m: &Machine<'_>) -> Option<Bits> {
+    fn add_cells(&mut self, m: &Machine<'_>) -> Bits {
         let queues = m.tables.queues.count();
         let mut bits = Bits { row: vec![0; queues], output: vec![0; queues] };
         for pe in 0..m.program.pe_count() {
@@ -57,7 +57,7 @@ impl Packed {
                 first_row: narrow::<u32>(first),
                 first_thread: m.pe_threads[pe],
                 rows: narrow::<u8>(rows.len()),
-                threads: u8::try_from(m.pe_threads[pe + 1] - m.pe_threads[pe]).ok()?,
+                threads: narrow::<u8>(m.pe_threads[pe + 1] - m.pe_threads[pe]),
                 router_turn: m.router_turn[pe],
                 thread_turn: m.thread_turn[pe],
                 ..Cell::default()
@@ -65,9 +65,6 @@ impl Packed {
             self.rows.resize(first + rows.len(), Row::default());
             for (n, row) in rows.iter().enumerate() {
                 let (rx, tx) = (row.rx[0], row.tx[0]);
-                if row.positions != 1 || rx.count_ones() != 1 || tx == 0 {
-                    return None;
-                }
                 let from = rx.trailing_zeros() as usize;
                 self.rows[first + n].from = narrow::<u8>(from);
                 bits.row[row.inputs[from] as usize] = narrow::<u8>(n);
@@ -84,12 +81,9 @@ impl Packed {
                     bits.output[row.outputs[to] as usize] = narrow::<u8>(at - first);
                 }
             }
-            if self.rows.len() - first > MOST_BITS {
-                return None;
-            }
             self.cells.push(cell);
         }
-        Some(bits)
+        bits
     }
 
     /// Connects both ends of each queue.
@@ -116,16 +110,16 @@ impl Packed {
     }
 
     /// Takes over wavelets and room.
-    fn fill(&mut self, m: &Machine<'_>, bits: &Bits, now: u32) -> Option<()> {
+    fn fill(&mut self, m: &Machine<'_>, bits: &Bits, now: u32) {
         let queues = &m.tables.queues;
+        let room = |queue: u32| queues.capacity(queue) - queues.len(queue);
         for pe in 0..m.program.pe_count() {
             let cell = &mut self.cells[pe];
             for row in &m.tables.rows[m.tables.pe_rows[pe] as usize..m.tables.pe_rows[pe + 1] as usize] {
                 for (port, input) in row.inputs.into_iter().enumerate().filter(|i| i.1 != NONE) {
                     let bit = bits.row[input as usize];
                     let mut waiting = 0;
-                    for ready in queues.wavelets(input).map(|w| (!w.is_control() && !w.advances()).then(|| w.ready())) {
-                        let ready = ready?;
+                    for ready in queues.wavelets(input).map(Wavelet::ready) {
                         if ready < now {
                             waiting += 1;
                             cell.stalls = cell.stalls.wrapping_sub(u64::from(ready));
@@ -135,12 +129,12 @@ impl Packed {
                     }
                     cell.waiting.set(u32::from(bit), waiting);
                     if port == RAMP {
-                        cell.ramp_room.set(u32::from(bit), room(queues.capacity(input), queues.len(input))?);
+                        cell.ramp_room.set(u32::from(bit), room(input));
                     }
                 }
                 for (port, output) in row.outputs.into_iter().enumerate().filter(|o| o.1 != NONE) {
                     let bit = bits.output[output as usize];
-                    cell.room.set(u32::from(bit), room(queues.capacity(output), queues.len(output))?);
+                    cell.room.set(u32::from(bit), room(output));
                     if port == RAMP {
                         let came = queues.wavelets(output).filter(|w| w.ready() < now).count();
                         cell.inbox.set(u32::from(bit), narrow::<u32>(came));
@@ -151,7 +145,6 @@ impl Packed {
                 }
             }
         }
-        Some(())
     }
 
     fn add_threads(&mut self, m: &Machine<'_>, bits: &Bits) {
@@ -227,9 +220,20 @@ impl Packed {
     }
 }
 
-fn room(capacity: u32, len: u32) -> Option<u32> {
-    // A control wavelet may stand beyond the capacity.
-    (capacity <= MOST).then(|| capacity.saturating_sub(len))
+/// Whether a program can be packed: colors have one position and one input, threads share no queue, and queues hold no
+/// more than can be counted.
+pub fn is_plain(m: &Machine<'_>) -> bool {
+    let deepest = m.options.queue_depth.saturating_add(m.options.ramp_latency).saturating_add(2);
+    if m.options.ramp_latency + 2 > AHEAD || deepest > MOST || !has_own_queues(m) {
+        return false;
+    }
+    (0..m.program.pe_count()).all(|pe| {
+        let rows = &m.tables.rows[m.tables.pe_rows[pe] as usize..m.tables.pe_rows[pe + 1] as usize];
+        let outputs: u32 = rows.iter().map(|row| row.tx[0].count_ones()).sum();
+        let threads = m.pe_threads[pe + 1] - m.pe_threads[pe];
+        let is_plain = |row: &tables::Row| row.positions == 1 && row.rx[0].is_power_of_two() && row.tx[0] != 0;
+        outputs <= MOST_BITS && threads <= u32::from(u8::MAX) && rows.iter().all(is_plain)
+    })
 }
 
 /// Whether each queue of a ramp is used by one thread, by data alone, and not twice by one operation.

@@ -103,6 +103,11 @@ struct Packed {
 }
 
 impl Machine<'_> {
+    /// Whether the program can be packed.
+    pub(super) fn can_be_packed(&self) -> bool {
+        build::is_plain(self)
+    }
+
     /// Runs all cycles from `now` on, if the program can be packed, and returns the cycle after the last one.
     pub(super) fn run_packed(&mut self, now: u32) -> Result<Option<u32>, SimError> {
         let Some(mut packed) = Packed::new(self, now) else { return Ok(None) };
