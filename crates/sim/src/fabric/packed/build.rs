@@ -10,7 +10,7 @@ use super::{
         queue::Wavelet,
         tables::{self, NONE, Place, RAMP, RAMP_BIT},
     },
-    AHEAD, Cell, Need, Packed, Row, TO_PE, TO_ROUTER,
+    AHEAD, Cell, Need, Packed, Row, Step, TO_PE, TO_ROUTER,
     counters::MOST,
 };
 
@@ -120,9 +120,9 @@ impl Packed {
                     let bit = bits.row[input as usize];
                     let mut waiting = 0;
                     for ready in queues.wavelets(input).map(Wavelet::ready) {
+                        cell.stalls = cell.stalls.wrapping_sub(u64::from(ready));
                         if ready < now {
                             waiting += 1;
-                            cell.stalls = cell.stalls.wrapping_sub(u64::from(ready));
                         } else {
                             cell.mail[TO_ROUTER + (ready % AHEAD) as usize] |= 1 << bit;
                         }
@@ -159,7 +159,7 @@ impl Packed {
             // No operation has more steps than places and one.
             let places = |op: usize| (m.tables.op_places[op + 1] - m.tables.op_places[op]) as usize;
             let most = m.program.thread_ops(thread).map(places).max().unwrap_or(0) + 1;
-            self.steps.resize(self.steps.len() + most, (0, 0));
+            self.steps.resize(self.steps.len() + most, Step::default());
             self.load(m, thread);
             self.refresh(m, thread);
         }
@@ -170,7 +170,7 @@ impl Packed {
         let t = &m.threads[thread];
         let first = self.first_step[thread] as usize;
         if t.is_done() {
-            self.steps[first] = (0, 0);
+            self.steps[first] = Step::default();
             return;
         }
         let (sources, sinks) = t.places(&m.tables.places);
@@ -179,7 +179,9 @@ impl Packed {
         };
         for step in 0..t.steps() {
             let sends = if step + 1 == t.steps() { mask(sinks) } else { 0 };
-            self.steps[first + usize::from(step)] = (mask(&sources[t.takes_in(step)]), sends);
+            let takes = mask(&sources[t.takes_in(step)]);
+            self.steps[first + usize::from(step)] =
+                Step { takes, sends, sends_count: narrow::<u8>(sends.count_ones()) };
         }
     }
 
@@ -196,7 +198,6 @@ impl Packed {
             }
             let tally = &mut m.tallies[pe];
             tally.events += cell.steps;
-            tally.stalls = tally.stalls.wrapping_add(cell.stalls);
             tally.last = tally.last.max(cell.last);
             for (n, r) in rows.enumerate() {
                 let row = self.rows[cell.first_row as usize + n];
@@ -207,6 +208,11 @@ impl Packed {
                     m.router_log.more(narrow::<u32>(r), router_key(usize::from(row.from), 0), moves);
                 }
             }
+        }
+        // Those of one PE mean nothing: who sends counts what a neighbor will move.
+        let stalls = self.cells.iter().fold(0u64, |sum, cell| sum.wrapping_add(cell.stalls));
+        if let Some(tally) = m.tallies.first_mut() {
+            tally.stalls = tally.stalls.wrapping_add(stalls);
         }
         // All operations have ended, or the run is an error: their lengths are what passed the ramps.
         m.ramp_log = Log::new(m.tables.queues.count());
@@ -232,7 +238,7 @@ pub fn is_plain(m: &Machine<'_>) -> bool {
         let outputs: u32 = rows.iter().map(|row| row.tx[0].count_ones()).sum();
         let threads = m.pe_threads[pe + 1] - m.pe_threads[pe];
         let is_plain = |row: &tables::Row| row.positions == 1 && row.rx[0].is_power_of_two() && row.tx[0] != 0;
-        outputs <= MOST_BITS && threads <= u32::from(u8::MAX) && rows.iter().all(is_plain)
+        outputs <= MOST_BITS && threads <= u32::BITS && rows.iter().all(is_plain)
     })
 }
 

@@ -12,8 +12,8 @@
 //!
 //! The order of the wavelets needs no record either. A router's color has one input, so the number of its moves is its
 //! whole log; and if all operations on a queue of the ramp belong to one thread, their lengths are the log of that queue.
-//! Stalls are the sum over all wavelets of the cycle in which one moved less the cycle from which it could: the two sums
-//! are kept, not the terms.
+//! Stalls are the sum over all wavelets of the cycle in which one moved less the cycle from which it could. Who
+//! sends a wavelet subtracts the one, who moves it on adds the other; the sum over all PEs is right when all have moved.
 //!
 //! Rows with several outputs (a multicast) have a bit for each output; the bits beyond the first one count room only.
 
@@ -23,6 +23,7 @@ mod visit;
 
 use super::{blocks, error::SimError, machine::Machine, queue::LAST_CYCLE, tables::RAMP};
 use counters::Counters;
+use visit::Cycle;
 
 /// Cycles for which mail waits at most, a power of two.
 const AHEAD: u32 = 8;
@@ -56,7 +57,7 @@ struct Cell {
     thread_turn: u8,
     /// The cycle of the last move or operation.
     last: u32,
-    /// Steps of operations, and cycles that wavelets stalled, modulo 2^64 until all have moved.
+    /// Steps of operations; and the cycles in which wavelets moved less those from which they could, modulo 2^64.
     steps: u64,
     stalls: u64,
 }
@@ -84,16 +85,26 @@ struct Need {
     sends: u32,
     /// The first cycle in which it may be done.
     earliest: u32,
+    /// Queues to which it sends.
+    sends_count: u8,
     /// The operation may have to wait for others of its PE.
     waits: bool,
+}
+
+/// A step of a thread's operation: the queues from which it takes and to which it sends.
+#[derive(Clone, Copy, Default)]
+struct Step {
+    takes: u32,
+    sends: u32,
+    sends_count: u8,
 }
 
 struct Packed {
     cells: Vec<Cell>,
     rows: Vec<Row>,
     needs: Vec<Need>,
-    /// Takes and sends of the steps of each thread's operation, and where each thread's start.
-    steps: Vec<(u32, u32)>,
+    /// The steps of each thread's operation, and where each thread's start.
+    steps: Vec<Step>,
     first_step: Vec<u32>,
     /// The bit of each queue of a ramp.
     bit_of: Vec<u8>,
@@ -117,12 +128,14 @@ impl Machine<'_> {
         while active && at < LAST_CYCLE {
             active = false;
             blocks::sweep(self.program.grid, at, |cycle, pes| {
+                let cycle = Cycle::new(cycle, packed.ramp_latency);
                 for pe in pes {
-                    active |= packed.visit(self, pe, cycle);
+                    active |= packed.visit(self, pe, &cycle);
                 }
                 Ok::<(), SimError>(())
             })?;
             at += blocks::CYCLES;
+            active = active || packed.will_wake(self, at);
         }
         packed.unpack(self)?;
         Ok(Some(at))

@@ -6,43 +6,77 @@ use super::{
         noop,
         tables::RAMP,
     },
-    AHEAD, Need, Packed, RAMP_ROOM, ROOM, TO_PE, TO_ROUTER,
+    AHEAD, Need, Packed, RAMP_ROOM, ROOM, Step, TO_PE, TO_ROUTER,
 };
 
-const SLOTS: u32 = AHEAD - 1;
+/// What is the same for all PEs in a cycle: the words of mail to write to, and what a move adds to the stalls.
+pub struct Cycle {
+    at: u32,
+    came: usize,
+    handed: usize,
+    room: usize,
+    /// By port of the output, for the wavelet; by port of the input, for the room that it leaves.
+    arrives: [usize; RAMP + 1],
+    frees: [usize; RAMP + 1],
+    /// By port of the output: a wavelet that moves to a link waits from the next cycle on.
+    stalls: [u64; RAMP + 1],
+    /// For what a PE sends, and from which cycle on it waits.
+    sends: usize,
+    sent: u64,
+}
+
+impl Cycle {
+    pub fn new(at: u32, ramp_latency: u32) -> Self {
+        let slot = |ahead: u32| ((at + ahead) % AHEAD) as usize;
+        let mut arrives = [TO_ROUTER + slot(1); RAMP + 1];
+        arrives[RAMP] = TO_PE + slot(ramp_latency);
+        let mut frees = [ROOM + ((at + 1) % 2) as usize; RAMP + 1];
+        frees[RAMP] = RAMP_ROOM;
+        let mut stalls = [u64::MAX; RAMP + 1];
+        stalls[RAMP] = u64::from(at);
+        Self {
+            at,
+            came: TO_ROUTER + slot(0),
+            handed: TO_PE + slot(0),
+            room: ROOM + (at % 2) as usize,
+            arrives,
+            frees,
+            stalls,
+            sends: TO_ROUTER + slot(1 + ramp_latency),
+            sent: u64::from(at + 1 + ramp_latency),
+        }
+    }
+}
 
 impl Packed {
-    /// Runs one cycle of a PE and its router. Returns whether anything happened or will by itself.
+    /// Runs one cycle of a PE and its router. Returns whether anything happened.
     #[inline]
-    pub fn visit(&mut self, m: &mut Machine<'_>, pe: u32, cycle: u32) -> bool {
+    pub fn visit(&mut self, m: &mut Machine<'_>, pe: u32, cycle: &Cycle) -> bool {
         let cell = &mut self.cells[pe as usize];
-        let came = std::mem::take(&mut cell.mail[TO_ROUTER + (cycle & SLOTS) as usize]);
-        let room = std::mem::take(&mut cell.mail[ROOM + (cycle & 1) as usize]);
+        let came = std::mem::take(&mut cell.mail[cycle.came]);
         cell.waiting.add(came);
-        cell.room.add(room);
-        cell.stalls = cell.stalls.wrapping_sub(u64::from(cycle) * u64::from(came.count_ones()));
+        cell.room.add(std::mem::take(&mut cell.mail[cycle.room]));
         let moved = self.move_wavelets(pe, cycle);
         let cell = &mut self.cells[pe as usize];
-        let handed = std::mem::take(&mut cell.mail[TO_PE + (cycle & SLOTS) as usize]);
+        let handed = std::mem::take(&mut cell.mail[cycle.handed]);
         cell.inbox.add(handed);
         let stepped = self.visit_pe(m, pe, cycle);
         let cell = &mut self.cells[pe as usize];
-        let freed = std::mem::take(&mut cell.mail[RAMP_ROOM]);
-        cell.ramp_room.add(freed);
+        cell.ramp_room.add(std::mem::take(&mut cell.mail[RAMP_ROOM]));
         came | handed != 0 || moved || stepped
     }
 
     /// Moves at most one wavelet over each outgoing link. Returns whether one moved.
     #[inline]
-    fn move_wavelets(&mut self, pe: u32, cycle: u32) -> bool {
+    fn move_wavelets(&mut self, pe: u32, cycle: &Cycle) -> bool {
         let cell = &mut self.cells[pe as usize];
         let open = cell.room.nonzero();
         let mut movable = cell.waiting.nonzero() & open;
-        let mut several = movable & cell.several;
         if movable == 0 {
             return false;
         }
         let rows = &mut self.rows[cell.first_row as usize..];
+        let mut several = movable & cell.several;
         while several != 0 {
             let row = several.trailing_zeros();
             several &= several - 1;
@@ -56,22 +90,18 @@ impl Packed {
         }
         let turn = u32::from(cell.router_turn);
         let rows_to = cell.rows_to;
-        let (mut moved, mut sent) = (0u32, 0u32);
-        // Mail of each port: for links at the neighbor in the next cycle, for the ramp at the PE itself.
-        let mut arrives = [TO_ROUTER + ((cycle + 1) & SLOTS) as usize; RAMP + 1];
-        arrives[RAMP] = TO_PE + ((cycle + self.ramp_latency) & SLOTS) as usize;
-        let mut frees = [ROOM + ((cycle + 1) & 1) as usize; RAMP + 1];
-        frees[RAMP] = RAMP_ROOM;
+        let (mut moved, mut more, mut stalls) = (0u32, 0u32, 0u64);
         while movable != 0 {
-            let n = (movable.rotate_right(turn).trailing_zeros() + turn) & 31;
+            let n = (movable.rotate_right(turn).trailing_zeros() + turn) % u32::BITS;
             let row = &mut rows[n as usize];
             row.moves += 1;
             moved |= 1 << n;
             let (from, to) = (usize::from(row.from), usize::from(row.to));
             let before = pe.wrapping_add(self.toward[from]) as usize;
-            self.cells[before].mail[frees[from]] |= 1 << row.from_bit;
+            self.cells[before].mail[cycle.frees[from]] |= 1 << row.from_bit;
             let after = pe.wrapping_add(self.toward[to]) as usize;
-            self.cells[after].mail[arrives[to]] |= 1 << row.to_bit;
+            self.cells[after].mail[cycle.arrives[to]] |= 1 << row.to_bit;
+            stalls = stalls.wrapping_add(cycle.stalls[to]);
             // The link is taken; a color that waits for it waits on.
             movable &= !(rows_to[to] | 1 << n);
             let mut next = row.next;
@@ -79,17 +109,21 @@ impl Packed {
                 let output = &rows[usize::from(next)];
                 let to = usize::from(output.to);
                 let after = pe.wrapping_add(self.toward[to]) as usize;
-                self.cells[after].mail[arrives[to]] |= 1 << output.to_bit;
-                sent |= 1 << next;
+                self.cells[after].mail[cycle.arrives[to]] |= 1 << output.to_bit;
+                // The wavelet has left its queue once, but waits at each neighbor.
+                stalls = stalls.wrapping_add(cycle.stalls[to]).wrapping_sub(u64::from(cycle.at));
+                more |= 1 << next;
                 movable &= !rows_to[to];
                 next = output.next;
             }
         }
         let cell = &mut self.cells[pe as usize];
         cell.waiting.sub(moved);
-        cell.room.sub(moved | sent);
-        cell.stalls = cell.stalls.wrapping_add(u64::from(cycle) * u64::from(moved.count_ones()));
-        cell.last = if moved == 0 { cell.last } else { cycle };
+        cell.room.sub(moved | more);
+        cell.stalls = cell.stalls.wrapping_add(stalls);
+        if moved != 0 {
+            cell.last = cycle.at;
+        }
         if moved >> turn & 1 == 1 {
             // The one that went first goes last next time.
             cell.router_turn = if turn + 1 == u32::from(cell.rows) { 0 } else { cell.router_turn + 1 };
@@ -97,47 +131,50 @@ impl Packed {
         moved != 0
     }
 
-    /// Does at most one step of an operation. Returns whether one was done or one will be possible by time alone.
+    /// Does at most one step of an operation. Returns whether one was possible.
     #[inline]
-    fn visit_pe(&mut self, m: &mut Machine<'_>, pe: u32, cycle: u32) -> bool {
+    fn visit_pe(&mut self, m: &mut Machine<'_>, pe: u32, cycle: &Cycle) -> bool {
         let cell = &self.cells[pe as usize];
         let (inbox, room) = (cell.inbox.nonzero(), cell.ramp_room.nonzero());
-        let (count, turn) = (u32::from(cell.threads), u32::from(cell.thread_turn));
-        let mut later = false;
-        for n in 0..count {
-            let local = if turn + n >= count { turn + n - count } else { turn + n };
+        let threads = cell.first_thread as usize..cell.first_thread as usize + usize::from(cell.threads);
+        let mut able = 0u32;
+        for (n, need) in self.needs[threads].iter().enumerate() {
+            let has_all = need.takes & !inbox | need.sends & !room == 0;
+            able |= u32::from(has_all & (need.earliest <= cycle.at)) << n;
+        }
+        let turn = u32::from(cell.thread_turn);
+        while able != 0 {
+            let local = (able.rotate_right(turn).trailing_zeros() + turn) % u32::BITS;
             let thread = (cell.first_thread + local) as usize;
             let need = self.needs[thread];
-            if need.takes & !inbox | need.sends & !room != 0 || (need.waits && must_wait(m, thread)) {
+            if need.waits && must_wait(m, thread) {
+                able &= !(1 << local);
                 continue;
             }
-            if cycle < need.earliest {
-                later |= need.earliest != u32::MAX;
-                continue;
-            }
-            if m.noisy && (cycle < m.start(pe as usize) || noop(m.options, pe, cycle)) {
+            if m.noisy && (cycle.at < m.start(pe as usize) || noop(m.options, pe, cycle.at)) {
                 return true;
             }
             self.step(m, pe, thread, local, need, cycle);
             return true;
         }
-        later
+        false
     }
 
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "threads of a PE are few, as `Packed::new` checks")]
-    fn step(&mut self, m: &mut Machine<'_>, pe: u32, thread: usize, local: u32, need: Need, cycle: u32) {
+    #[expect(clippy::cast_possible_truncation, reason = "threads of a PE are few, as `is_plain` checks")]
+    fn step(&mut self, m: &mut Machine<'_>, pe: u32, thread: usize, local: u32, need: Need, cycle: &Cycle) {
         let cell = &mut self.cells[pe as usize];
         cell.inbox.sub(need.takes);
         // The router was visited before: it sees the room in the next cycle.
         cell.room.add(need.takes);
         cell.ramp_room.sub(need.sends);
-        cell.mail[TO_ROUTER + ((cycle + 1 + self.ramp_latency) & SLOTS) as usize] |= need.sends;
+        cell.mail[cycle.sends] |= need.sends;
+        cell.stalls = cell.stalls.wrapping_sub(cycle.sent * u64::from(need.sends_count));
         cell.steps += 1;
-        cell.last = cycle;
+        cell.last = cycle.at;
         cell.thread_turn = if local + 1 == u32::from(cell.threads) { 0 } else { local + 1 } as u8;
-        if m.threads[thread].advance(cycle).last {
-            m.cycle = cycle;
+        if m.threads[thread].advance(cycle.at).last {
+            m.cycle = cycle.at;
             m.finish_op(pe, thread, local);
             self.load(m, thread);
         }
@@ -148,8 +185,14 @@ impl Packed {
     #[inline]
     pub fn refresh(&mut self, m: &Machine<'_>, thread: usize) {
         let t = &m.threads[thread];
-        let (takes, sends) = self.steps[(self.first_step[thread] + t.at_step()) as usize];
-        self.needs[thread] = Need { takes, sends, earliest: t.may_step_from(), waits: t.has_to_wait() };
+        let Step { takes, sends, sends_count } = self.steps[(self.first_step[thread] + t.at_step()) as usize];
+        self.needs[thread] = Need { takes, sends, earliest: t.may_step_from(), sends_count, waits: t.has_to_wait() };
+    }
+
+    /// Whether a PE can go on by time alone from a cycle on, in which nothing happened for a while.
+    pub fn will_wake(&self, m: &Machine<'_>, at: u32) -> bool {
+        let paused = |need: &Need| need.earliest != u32::MAX && need.earliest > at;
+        self.needs.iter().any(paused) || (m.noisy && (0..self.cells.len()).any(|pe| m.start(pe) > at))
     }
 }
 
