@@ -8,6 +8,8 @@
 //! the blocks. A neighbor's cycle t - 1 is then in the same block or an earlier one, and its cycle t + 1 in the same
 //! one, later, or in a later one ("time skewing": Wolfe, "More iteration space tiling", 1989).
 //!
+//! Where the program allows, the state is packed into bit masks first ([`super::packed`]).
+//!
 //! Nobody sleeps meanwhile ([`super::steady`]), because to fall asleep a PE compares states of the same cycle.
 
 use std::ops::Range;

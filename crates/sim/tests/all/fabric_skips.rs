@@ -11,7 +11,7 @@ use unisono_lower::{
 };
 use unisono_machine::{Grid, Machine, Wafer};
 use unisono_schedule::{Builder, Operand};
-use unisono_sim::fabric::{Options, run};
+use unisono_sim::fabric::{Options, TraceRequest, run};
 
 use crate::fabric_oracle::{self, Counts};
 
@@ -58,27 +58,56 @@ fn every_algorithm_runs_as_without() {
     }
 }
 
-/// Trees of which PEs are awake nearly always, on more rows and columns than a block has: the run goes on in blocks at
-/// once, when it proves restless, or never.
+/// Algorithms whose PEs are awake nearly always, on more rows and columns than a block has: the run goes on in blocks at
+/// once, when it proves restless, or never. With a ramp latency of 7 cycles it cannot be packed.
 #[test]
 fn trees_run_in_blocks_as_without() {
-    for (grid, elements, depth) in
-        [(Grid::new(33, 50), 300, 4), (Grid::new(26, 24), 700, 2), (Grid::new(3, 70), 900, 4)]
-    {
-        for kind in [Kind::Reduce, Kind::Allreduce] {
-            let c = Collective::new(kind, grid.count() as u32, elements, 0, Operator::Sum, Dtype::F32).unwrap();
-            let case = Case::on_grid(c, grid, 5.0);
-            for name in ["kd-tree", "quad-chain", "x-y"] {
-                let Ok((algorithm, params)) = resolve(name, &case, &Params::new()) else { continue };
+    let cases = [
+        (Grid::new(33, 50), 300, 4, 2),
+        (Grid::new(26, 24), 701, 2, 0),
+        (Grid::new(3, 70), 900, 4, 6),
+        (Grid::new(16, 16), 1025, 1, 1),
+        (Grid::new(25, 14), 333, 5, 7),
+        (Grid::new(13, 29), 64, 11, 2),
+        (Grid::new(20, 20), 517, 4, 2),
+    ];
+    let names = ["kd-tree", "slack-tree", "quad-chain", "quad-two-phase", "two-phase", "x-y", "xy-yx", "tree"];
+    for (grid, elements, queue_depth, ramp_latency) in cases {
+        for (kind, name) in [Kind::Reduce, Kind::Allreduce].into_iter().flat_map(|kind| names.map(|name| (kind, name)))
+        {
+            for params in [Params::new(), Params::new().with("trees", "2"), Params::new().with("chunk", "7")] {
+                let c = Collective::new(kind, grid.count() as u32, elements, 0, Operator::Sum, Dtype::F32).unwrap();
+                let case = Case::on_grid(c, grid, 5.0);
+                let Ok((algorithm, params)) = resolve(name, &case, &params) else { continue };
                 let Ok(placed) = algorithm.build(&case, &params) else { continue };
-                let program = prove_and_lower(&placed, &wse2()).unwrap();
-                let in_blocks = |blocks_from| {
-                    run(&program, &Options { queue_depth: depth, blocks_from, ..Options::default() }).unwrap()
-                };
+                let Ok(program) = prove_and_lower(&placed, &wse2()) else { continue };
+                let options = Options { queue_depth, ramp_latency, ..Options::default() };
+                let in_blocks = |blocks_from| run(&program, &Options { blocks_from, ..options.clone() });
                 let never = in_blocks(u32::MAX);
-                assert_eq!(in_blocks(0), never, "{name} on {grid}, at once");
-                assert_eq!(in_blocks(1), never, "{name} on {grid}, when restless");
+                let name = format!("{name} {params:?}, {kind} of {elements} on {grid}");
+                assert_eq!(in_blocks(0), never, "{name}, at once");
+                assert_eq!(in_blocks(1), never, "{name}, when restless");
             }
+        }
+    }
+}
+
+/// PEs that start one after the other and idle at random.
+#[test]
+fn noisy_trees_run_in_blocks_as_without() {
+    let grid = Grid::new(17, 13);
+    for (name, elements, noop_probability) in [("kd-tree", 131, 0.0), ("kd-tree", 200, 0.1), ("slack-tree", 77, 0.6)] {
+        for kind in [Kind::Reduce, Kind::Allreduce] {
+            let c = Collective::new(kind, grid.count() as u32, elements, 0, Operator::Sum, Dtype::I32).unwrap();
+            let case = Case::on_grid(c, grid, 5.0);
+            let (algorithm, params) = resolve(name, &case, &Params::new()).unwrap();
+            let program = prove_and_lower(&algorithm.build(&case, &params).unwrap(), &wse2()).unwrap();
+            let start = (0..grid.count() as u32).map(|pe| pe * 37 % 301).collect::<Vec<_>>();
+            let options =
+                Options { noop_probability, start, trace: TraceRequest { pes: vec![0, 100] }, ..Options::default() };
+            let in_blocks = |blocks_from| run(&program, &Options { blocks_from, ..options.clone() }).unwrap();
+            assert_eq!(in_blocks(0), in_blocks(u32::MAX), "{name} {kind}, idle {noop_probability}");
+            assert_eq!(in_blocks(1), in_blocks(u32::MAX), "{name} {kind}, idle {noop_probability}, when restless");
         }
     }
 }

@@ -141,3 +141,41 @@ impl Machine<'_> {
         Ok(Some(at))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use unisono_algorithms::{Case, Params, resolve};
+    use unisono_collective::{Collective, Dtype, Kind, Operator};
+    use unisono_lower::wafer::prove_and_lower;
+    use unisono_machine::{Grid, Wafer};
+
+    use super::super::{Options, machine::Machine};
+
+    fn packs(kind: Kind, name: &str, options: &Options) -> bool {
+        let preset = unisono_machine::Machine::preset("wse2").unwrap();
+        let grid = Grid::new(9, 12);
+        let c = Collective::new(kind, grid.count() as u32, 64, 0, Operator::Sum, Dtype::F32).unwrap();
+        let case = Case::on_grid(c, grid, 5.0);
+        let (algorithm, params) = resolve(name, &case, &Params::new()).unwrap();
+        let placed = algorithm.build(&case, &params).unwrap();
+        let program = prove_and_lower(&placed, preset.get::<Wafer>().unwrap()).unwrap();
+        Machine::new(&program, options).unwrap().can_be_packed()
+    }
+
+    #[test]
+    fn trees_over_a_grid_can_be_packed() {
+        for kind in [Kind::Reduce, Kind::Allreduce] {
+            for name in ["kd-tree", "slack-tree", "quad-chain", "quad-two-phase", "xy-yx"] {
+                assert!(packs(kind, name, &Options::default()), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn deep_queues_and_long_ramps_cannot_be_counted() {
+        assert!(packs(Kind::Reduce, "kd-tree", &Options { queue_depth: 11, ..Options::default() }));
+        assert!(!packs(Kind::Reduce, "kd-tree", &Options { queue_depth: 12, ..Options::default() }));
+        assert!(packs(Kind::Reduce, "kd-tree", &Options { ramp_latency: 6, ..Options::default() }));
+        assert!(!packs(Kind::Reduce, "kd-tree", &Options { ramp_latency: 7, ..Options::default() }));
+    }
+}
