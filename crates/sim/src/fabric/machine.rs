@@ -307,12 +307,6 @@ impl<'a> Machine<'a> {
         self.tiles.clear();
     }
 
-    /// Frees what only an unpacked run needs.
-    pub(super) fn forget_queues(&mut self) {
-        self.tables.queues.empty();
-        (self.arriving, self.pending) = (Vec::new(), Vec::new());
-    }
-
     /// Makes one tile of all.
     fn join_tiles(&mut self) {
         let mut rest = self.tiles.split_off(1.min(self.tiles.len()));

@@ -22,9 +22,9 @@
 //! that is B + h + 5, the message of P 4.1. Along a chain each PE adds one hop, two ramps and one operation: 6 cycles.
 //!
 //! Cost follows events: a PE is visited only in cycles in which one of its wavelets or operations may move, and not
-//! while it repeats what it did a period before (`steady`). Grids that hardly repeat run block by block (`blocks`), with
-//! their state packed into bit masks where the program allows (`packed`). No decision depends on values, so a run moves none: the data follow afterwards, operation by operation,
-//! along the recorded moves (`moves`, `values`).
+//! while it repeats what it did a period before (`steady`). Runs that hardly repeat go on block by block (`blocks`),
+//! with their state packed into bit masks where the program allows (`packed`). No decision depends on values, so a run
+//! moves none: the data follow afterwards, operation by operation, along the recorded moves (`moves`, `values`).
 
 mod blocks;
 mod data;
@@ -62,8 +62,8 @@ pub struct Options {
     /// Cycles after which the state of a PE is expected to come again, so that it can be skipped; 0: never. No result
     /// depends on it.
     pub period: u32,
-    /// PEs from which on a run that rarely repeats itself goes on in blocks of PEs; 64 are enough for one whose state can
-    /// be packed. 0: any run, from the start; `u32::MAX`: none. No result depends on it.
+    /// PEs from which on a run that rarely repeats itself goes on in blocks of PEs; 64 are enough for one whose state
+    /// can be packed. 0: any run, from the start; `u32::MAX`: none. No result depends on it.
     pub blocks_from: u32,
     pub trace: TraceRequest,
 }

@@ -58,8 +58,8 @@ fn every_algorithm_runs_as_without() {
     }
 }
 
-/// Algorithms whose PEs are awake nearly always, on more rows and columns than a block has: the run goes on in blocks at
-/// once, when it proves restless, or never. With a ramp latency of 7 cycles it cannot be packed.
+/// Algorithms whose PEs are awake nearly always, on more rows and columns than a block has: runs go on in blocks at
+/// once, when they prove restless, or never. With a ramp latency of 7 cycles they cannot be packed.
 #[test]
 fn trees_run_in_blocks_as_without() {
     let cases = [

@@ -1,19 +1,19 @@
 //! A run in blocks whose state is packed into bit masks, one bit for each color of a router.
 //!
-//! Where every color of a router has one position and one input, no wavelet needs to be stored. A queue is the number of
+//! Where every color of a router has one position and one input, no wavelet is stored. A queue is the number of
 //! wavelets in it that may move, and the number of wavelets for which it has room. Both change by at most 1 in a cycle,
 //! so the counts of all colors of a router are counted together ([`Counters`]), and the colors that can move in a cycle
 //! are those whose two counts are not 0. What a PE does for another one, or for itself later on, is a bit in a word of
 //! [`Cell::mail`] that the other one reads in a later cycle:
 //!
-//! * a wavelet that arrives at the router, one cycle after it left the neighbor or `1 + T_R` cycles after the PE sent it;
+//! * a wavelet that arrives at the router, one cycle after it left the neighbor or `1 + T_R` cycles after the PE sent;
 //! * a wavelet that arrives at the PE, `T_R` cycles after it left the router;
 //! * room in the queue of the neighbor that was sent to, one cycle after a wavelet left that queue.
 //!
 //! The order of the wavelets needs no record either. A router's color has one input, so the number of its moves is its
-//! whole log; and if all operations on a queue of the ramp belong to one thread, their lengths are the log of that queue.
+//! whole log. If all operations on a queue of the ramp belong to one thread, their lengths are the log of that queue.
 //! Stalls are the sum over all wavelets of the cycle in which one moved less the cycle from which it could. Who
-//! sends a wavelet subtracts the one, who moves it on adds the other; the sum over all PEs is right when all have moved.
+//! sends a wavelet subtracts the one, who moves it adds the other; the sum over all PEs is right when all have moved.
 //!
 //! Rows with several outputs (a multicast) have a bit for each output; the bits beyond the first one count room only.
 
@@ -122,7 +122,9 @@ impl Machine<'_> {
     /// Runs all cycles from `now` on, if the program can be packed, and returns the cycle after the last one.
     pub(super) fn run_packed(&mut self, now: u32) -> Result<Option<u32>, SimError> {
         let Some(mut packed) = Packed::new(self, now) else { return Ok(None) };
-        self.forget_queues();
+        // Only an unpacked run needs them.
+        self.tables.queues.empty();
+        (self.arriving, self.pending) = (Vec::new(), Vec::new());
         let mut at = now;
         let mut active = true;
         while active && at < LAST_CYCLE {
