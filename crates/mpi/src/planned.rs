@@ -50,7 +50,7 @@ pub struct Planned {
 
 impl Planned {
     /// A plan that all ranks are known to have, on a communicator that nothing else uses meanwhile. None: one of its
-    /// programs cannot be decoded. Rows that were measured under other conditions than those here serve only `anywhere`,
+    /// programs cannot be decoded. Rows that were measured under other conditions serve only `anywhere`,
     /// which is the same on all ranks.
     ///
     /// # Errors
