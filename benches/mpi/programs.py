@@ -89,7 +89,8 @@ def main() -> None:
         for ranks in (2, 4):
             plan = tune(folder, ranks)
             for name, program in programs.items():
-                planned, library = [], []
+                planned: list[tuple[str, float]] = []
+                library: list[tuple[str, float]] = []
                 for turn in range(turns):
                     # Which one comes first changes from turn to turn.
                     for which in (planned, library) if turn % 2 else (library, planned):
