@@ -1,19 +1,27 @@
 """Whole programs under a tuned plan and without: the same output, and the times of both (`make programs`).
 
-A solver in the manner of HPCG (`programs/cg.c`) and a machine-learning loop of mpi4py (`programs/learning.py`) run in
-turns, with the plan that `unisono tune` writes for this machine and with the library's own collectives.
+A solver in the manner of HPCG (`programs/cg.c`), a machine-learning loop of mpi4py (`programs/learning.py`) and a melt
+of LAMMPS (`programs/melt.lammps`) run in turns, with the plan that `unisono tune` writes for this machine and with the
+library's own collectives. LAMMPS also runs once under a plan that serves every allreduce and broadcast. It is Debian's,
+built with Debian's Open MPI; without it, one line says so.
 Usage: programs.py [TURNS].
 """
 
+import hashlib
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
+import unisono as un
 from allreduce import BIN, ENVIRONMENT
 
 FOLDER = Path(__file__).with_name("programs")
+MELT = "LAMMPS, a melt of 23,328 atoms"
 COLLECTIVES = "allreduce,broadcast"
 SIZES = "8,64,512,4KiB,32KiB,128KiB"
 
@@ -29,6 +37,16 @@ def tune(folder: Path, ranks: int) -> Path:
     return plan
 
 
+def forced(folder: Path, ranks: int) -> Path:
+    """Writes a plan that serves every allreduce and broadcast: a tuned one leaves short vectors to the library."""
+    plan = folder / f"forced-{ranks}.plan"
+    names = {"allreduce": "recursive-doubling", "broadcast": "binomial"}
+    machine = un.machine("archer", ranks)
+    made = [un.plan(kind, machine=machine, elements=ranks, algorithm=name) for kind, name in names.items()]
+    un.save_plans([(of, 0, None) for of in made], plan)
+    return plan
+
+
 def ran(ranks: int, program: list[str], *options: str) -> tuple[str, float]:
     """The output of a program, and the seconds that it says it took."""
     command = [sys.executable, "-m", "unisono", "run", "-n", str(ranks), *options, "--", *program]
@@ -37,26 +55,50 @@ def ran(ranks: int, program: list[str], *options: str) -> tuple[str, float]:
     return lines["result"], float(lines["seconds"])
 
 
+def lammps(ranks: int, launcher: str, *options: str) -> tuple[str, float]:
+    """A digest of the table that LAMMPS prints, a row for each step, and the seconds of its loop."""
+    # The hardware that Debian's builds of the library look for is not there.
+    own = {"OMPI_MCA_mca_base_component_show_load_errors": "0", "OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "self,vader"}
+    under = ["-m", "unisono", "run", "-n", str(ranks), "--launcher", launcher, *options]
+    command = [sys.executable, *under, "--", "lmp", "-in", str(FOLDER / "melt.lammps"), "-log", "none"]
+    env = {**ENVIRONMENT, **own, "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+    done = subprocess.run(command, env=env, check=True, stdout=subprocess.PIPE, text=True)
+    found = re.search(r"^Step .*?\n(.*?)^Loop time of (\S+)", done.stdout.replace("\0", ""), re.DOTALL | re.MULTILINE)
+    assert found is not None, done.stdout
+    assert found[1].count("\n") == 101, "a row for each step"
+    return hashlib.sha256(found[1].encode()).hexdigest()[:16], float(found[2])
+
+
 def main() -> None:
     turns = int(sys.argv[1]) if len(sys.argv) > 1 else 7
     with tempfile.TemporaryDirectory() as own:
         folder = Path(own)
         solver = folder / "cg"
         subprocess.run([BIN / "mpicc", "-O2", FOLDER / "cg.c", "-o", solver, "-lm"], check=True)
-        programs = {
-            "conjugate gradients, 24^3": [str(solver), "24", "400"],
-            "gradient descent, 4096 features": [str(BIN / "python"), str(FOLDER / "learning.py"), "4096", "200"],
+        learning = [str(BIN / "python"), str(FOLDER / "learning.py"), "4096", "200"]
+        programs: dict[str, Callable[..., tuple[str, float]]] = {
+            "conjugate gradients, 24^3": lambda ranks, *how: ran(ranks, [str(solver), "24", "400"], *how),
+            "gradient descent, 4096 features": lambda ranks, *how: ran(ranks, learning, *how),
         }
+        launcher = shutil.which("mpiexec.openmpi")
+        if launcher and shutil.which("lmp"):
+            programs[MELT] = lambda ranks, *how: lammps(ranks, launcher, *how)
+        else:
+            print("LAMMPS is not run: Debian's packages lammps and openmpi-bin are not installed", flush=True)
         print(f"{'program':<34} {'ranks':>5} {'planned_s':>10} {'library_s':>10} {'ratio':>6}  output")
         for ranks in (2, 4):
             plan = tune(folder, ranks)
             for name, program in programs.items():
-                planned, library = [], []
+                planned: list[tuple[str, float]] = []
+                library: list[tuple[str, float]] = []
                 for turn in range(turns):
                     # Which one comes first changes from turn to turn.
                     for which in (planned, library) if turn % 2 else (library, planned):
-                        which.append(ran(ranks, program, *(("--plan", str(plan)) if which is planned else ("--off",))))
+                        which.append(program(ranks, *(("--plan", str(plan)) if which is planned else ("--off",))))
                 outputs = {output for output, _ in planned + library}
+                if name == MELT:
+                    # Its vectors are short, and a tuned plan may leave all of them to the library.
+                    outputs.add(program(ranks, "--plan", str(forced(folder, ranks)))[0])
                 p, b = (median(seconds for _, seconds in which) for which in (planned, library))
                 told = "the same" if len(outputs) == 1 else f"differs: {sorted(outputs)}"
                 print(f"{name:<34} {ranks:>5} {p:>10.4f} {b:>10.4f} {b / p:>6.2f}  {told}", flush=True)

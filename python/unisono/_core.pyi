@@ -218,7 +218,17 @@ class Channel:
     def rank(self) -> int: ...
     @property
     def per_node(self) -> int: ...
-    def add(self, plan: bytes) -> int: ...
+    def add(self, plan: bytes, anywhere: bool = False) -> int: ...
+    def is_elsewhere(
+        self,
+        plan: int,
+        collective: str,
+        root: int,
+        elements: int,
+        unit: int,
+        datatype: int = 0,
+        op: int | None = None,
+    ) -> bool: ...
     def find(
         self,
         plan: int,

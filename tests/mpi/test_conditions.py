@@ -78,6 +78,41 @@ def test_conditions_are_those_of_the_ranks() -> None:
             assert words[1][0].isdigit()
 
 
+WORLD = """
+import numpy as np
+from unisono import mpi
+world = mpi.world(plan="{plan}")
+for count in (16, 1024):
+    x = np.arange(count, dtype="f4")
+    world.allreduce(x)
+    assert (x == 2 * np.arange(count)).all()
+    if world.rank == 0:
+        print(world.last.algorithm, world.last.why)
+"""
+
+
+@pytest.mark.parametrize(
+    ("environment", "conditions", "env", "serves"),
+    [
+        (OPEN_MPI, f"openmpi 4.1.4 spin {CORES}", SPIN, True),
+        (OPEN_MPI, f"openmpi 4.1.4 yield {CORES}", SPIN, False),
+        (OPEN_MPI, f"openmpi 4.1.4 yield {CORES}", SPIN | {"UNISONO_ANYWHERE": "1"}, True),
+        (OPEN_MPI, f"mpich 5.0.2 spin {CORES}", SPIN, False),
+        (MPICH, f"mpich 4.0.2 spin {CORES}", {}, True),
+        (MPICH, f"openmpi 5.0.11 spin {CORES}", {}, False),
+    ],
+)
+def test_a_world_asks_for_the_conditions_of_rows(
+    tmp_path: Path, environment: Path, conditions: str, env: dict[str, str], serves: bool
+) -> None:
+    plan = tuned(tmp_path / "t.plan", conditions)
+    done = launch(environment, 2, "-c", WORLD.format(plan=plan), **env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    elsewhere = "library because its row of t.plan was measured where ranks wait in another way"
+    short = "recursive-doubling by t.plan, 0 to 4095 bytes" if serves else elsewhere
+    assert done.stdout.splitlines() == [short, "ring by t.plan, 4096 to any bytes"]
+
+
 @pytest.mark.parametrize("abi", ["openmpi"])
 def test_ranks_that_would_choose_unlike_rows_run_unplanned(
     compiled: Compile, plan: Plans, tmp_path: Path, abi: str

@@ -7,6 +7,7 @@ use unisono_schedule::{plan_file::PlanFile, stored::in_place};
 
 use crate::{
     call::Call,
+    conditions::{Conditions, are_stated},
     library::{Comm, Failed, Library, Outcome},
     port::{Port, Request},
     route::Route,
@@ -49,15 +50,18 @@ pub struct Planned {
 
 impl Planned {
     /// A plan that all ranks are known to have, on a communicator that nothing else uses meanwhile. None: one of its
-    /// programs cannot be decoded.
+    /// programs cannot be decoded. Rows that were measured under other conditions serve only `anywhere`,
+    /// which is the same on all ranks.
     ///
     /// # Errors
     /// Those of the library.
-    pub fn on(library: &Library, private: Comm, plan: &Arc<PlanFile>) -> Outcome<Option<Self>> {
+    pub fn on(library: &Library, private: Comm, plan: &Arc<PlanFile>, anywhere: bool) -> Outcome<Option<Self>> {
         let (ranks, rank) = (library.size(private)?, library.rank(private)?);
         let depends = plan.table().rows().iter().any(|row| row.ranks == ranks && row.per_node.is_some());
         let per_node = if depends { Some(library.per_node(private)?) } else { None };
-        let rows = Rows::new(plan, ranks, rank, per_node, None);
+        let asks = !anywhere && are_stated(plan.table());
+        let conditions = if asks { Some(Conditions::of(library, private)?) } else { None };
+        let rows = Rows::new(plan, ranks, rank, per_node, conditions.as_ref());
         // A program that one rank cannot decode is no reason for it to go another way than the others.
         let (least, _) = library.bounds(u64::from(rows.is_some()), private)?;
         Ok(rows.filter(|_| least == 1).map(|rows| Self::new(Route::direct(private), rows, rank)))

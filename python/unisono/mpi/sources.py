@@ -94,15 +94,25 @@ class Group:
         self.rank: int = comm.rank
         self.per_node = channels[0].per_node
 
-    def add(self, plan: bytes) -> int:
-        """Gives a plan to all channels, which number it alike."""
-        numbers = [channel.add(plan) for channel in self._channels]
+    def add(self, plan: bytes, *, anywhere: bool = False) -> int:
+        """Gives a plan to all channels, which number it alike.
+
+        A row that was measured where ranks wait in another way serves only ``anywhere``.
+        """
+        numbers = [channel.add(plan, anywhere) for channel in self._channels]
         return numbers[0]
 
     def row(self, number: int, call: Call) -> int | None:
         """The row of a plan that serves a call."""
         channel = self._channels[0]
         return channel.find(number, call.collective, call.root, call.elements, call.unit, call.datatype, call.op)
+
+    def is_elsewhere(self, number: int, call: Call) -> bool:
+        """Whether the row of a plan for a call was measured where ranks wait in another way."""
+        channel = self._channels[0]
+        return channel.is_elsewhere(
+            number, call.collective, call.root, call.elements, call.unit, call.datatype, call.op
+        )
 
     def ran(self, call: Call, algorithm: str, why: str, **more: Any) -> Ran:
         """The record of a call."""
@@ -145,9 +155,11 @@ class Table:
 
     def __init__(self, group: Group, path: str | os.PathLike[str]) -> None:
         self._group, self._name = group, Path(path).name
-        raw: bytes = group.from_first(lambda: read_proven(path, group.ranks))
+        raw: bytes
+        # Rank 0 also reads the environment for all: ranks that choose unlike rows would wait for one another.
+        raw, anywhere = group.from_first(lambda: (read_proven(path, group.ranks), _is_anywhere()))
         self._rows = _core.decode_plan(raw)
-        self._number = group.add(raw)
+        self._number = group.add(raw, anywhere=anywhere)
 
     def choose(self, call: Call) -> tuple[int | None, Ran]:
         """The row that serves, if one does."""
@@ -168,11 +180,18 @@ class Table:
         if not (placed := [r for r in rows if r["per_node"] in (None, self._group.per_node)]):
             return f"{self._name} has no row for {what}, {self._group.per_node} a node"
         size = [r for r in placed if r["first_bytes"] <= call.bytes and call.bytes <= (r["last_bytes"] or call.bytes)]
+        if size and self._group.is_elsewhere(self._number, call):
+            return f"its row of {self._name} was measured where ranks wait in another way"
         if any(r["algorithm"] is None for r in size):
             return f"{self._name} leaves these bytes to it"
         if not size:
             return f"{self._name} has no row for these bytes"
         return f"no row of {self._name} for these bytes fits the operator and the count"
+
+
+def _is_anywhere() -> bool:
+    """Whether the environment permits rows that were measured under other conditions."""
+    return os.environ.get("UNISONO_ANYWHERE", "").lower() not in {"", "0", "false", "off"}
 
 
 def _range(row: PlanRow) -> str:

@@ -10,7 +10,7 @@ use std::{
 
 use pyo3::{buffer::PyUntypedBuffer, prelude::*};
 use unisono_collective::Kind;
-use unisono_mpi::{Call, Outcome, Planned, Reduction, library};
+use unisono_mpi::{Call, Outcome, Planned, Reduction, Unserved, library};
 use unisono_schedule::plan_file::PlanFile;
 
 use super::{
@@ -65,8 +65,10 @@ impl Channel {
         Ok(Self { shared: Arc::new(Shared { library, level, state, rows, left }), ranks, rank, per_node })
     }
 
-    /// Adds a plan, the same on all ranks, which all do this together. Its number.
-    fn add(&self, py: Python<'_>, plan: &[u8]) -> PyResult<usize> {
+    /// Adds a plan, the same on all ranks, which all do this together. Its number. `anywhere` permits rows that were
+    /// measured under other conditions; it is the same on all ranks, too.
+    #[pyo3(signature = (plan, anywhere = false))]
+    fn add(&self, py: Python<'_>, plan: &[u8], anywhere: bool) -> PyResult<usize> {
         let plan = detached(py, || PlanFile::read(plan.to_vec()))?;
         let plan = Arc::new(plan.map_err(input)?);
         let shared = &self.shared;
@@ -79,7 +81,8 @@ impl Channel {
             return Err(refused(refusal));
         }
         let comm = state.comm;
-        let planned = detached(py, || Planned::on(shared.library, comm, &plan))?.map_err(mpi_error)?;
+        let made = detached(py, || Planned::on(shared.library, comm, &plan, anywhere))?;
+        let planned = made.map_err(mpi_error)?;
         let mut rows = lock(&shared.rows);
         rows.push(planned.as_ref().map(|planned| Arc::clone(planned.rows())));
         state.plans.push(planned);
@@ -102,6 +105,24 @@ impl Channel {
         let call = self.call(collective, root, elements, unit, datatype, op)?;
         let rows = lock(&self.shared.rows).get(plan).and_then(Option::clone);
         Ok(rows.and_then(|rows| rows.find(&call).map(|entry| rows.row(call.kind, entry))))
+    }
+
+    /// Whether [`Channel::find`] finds no row because the row for the call was measured under other conditions.
+    #[pyo3(signature = (plan, collective, root, elements, unit, datatype = 0, op = None))]
+    #[expect(clippy::too_many_arguments, reason = "what all ranks of a call know")]
+    fn is_elsewhere(
+        &self,
+        plan: usize,
+        collective: &str,
+        root: u32,
+        elements: usize,
+        unit: usize,
+        datatype: usize,
+        op: Option<usize>,
+    ) -> PyResult<bool> {
+        let call = self.call(collective, root, elements, unit, datatype, op)?;
+        let rows = lock(&self.shared.rows).get(plan).and_then(Option::clone);
+        Ok(rows.is_some_and(|rows| rows.unserved(&call) == Some(Unserved::Elsewhere)))
     }
 
     /// Begins a call that [`Channel::find`] found a row for, and says whether it is over; with `wait` it is. An input
