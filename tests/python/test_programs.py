@@ -37,6 +37,20 @@ def small(tmp_path: Path) -> str:
     return str(path)
 
 
+@pytest.mark.parametrize("level", ["model", "packet"])
+def test_short_steps_print_their_times_and_no_ratio_below_1(tmp_path: Path, level: str) -> None:
+    """In a ring, messages leave before their receives begin."""
+    plan = un.plan("allreduce", "fattree-small", shape=16, elements=64, algorithm="ring")
+    un.emit(plan.schedule, "chakra", tmp_path)
+    arguments = ("workload", "--from", str(tmp_path), "--machine", "fattree-small", "--level", level)
+    report = json_of(*arguments)
+    assert {row["kind"] for row in report["collectives"]} == {"send", "receive"}
+    assert all(row["ratio"] is None or row["ratio"] >= 1 - 1e-9 for row in report["collectives"])
+    assert all((row["ratio"] is None) == (row["bound"] is None) for row in report["collectives"])
+    seconds = float(re.search(r"iteration +([0-9.]+) µs", call(*arguments).out)[1])  # type: ignore[index]
+    assert seconds * 1e-6 == pytest.approx(report["seconds"], abs=5e-10)
+
+
 @pytest.mark.parametrize("machine", ["fattree-small", "hx2mesh-small", "torus2d-small"])
 def test_a_step_is_its_compute_and_what_is_exposed(machine: str) -> None:
     report = un.step(TRANSFORMER, machine, **RATES)

@@ -1,5 +1,6 @@
 """`unisono workload`: one training iteration on a network."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -194,15 +195,16 @@ def _report(report: WorkloadReport, where: str, plot: str | None, as_json: bool)
     if as_json:
         print_json({**report, "files": [plot] if plot is not None else []})
         return
+    time = _times_of(report)
     _print_times(report, where)
     rows = [
         [
             phase["name"],
-            _ms(phase["begin"]),
+            time(phase["begin"]),
             f"{c['collective']} among {c['ranks']}",
             f"{c['bytes']:,}",
             f"{c['algorithm']} {params_text(c['params'])}".rstrip(),
-            _ms(c["end"] - c["begin"]),
+            time(c["end"] - c["begin"]),
             "yes" if c["blocking"] else "no",
         ]
         for phase in report["phases"]
@@ -214,22 +216,26 @@ def _report(report: WorkloadReport, where: str, plot: str | None, as_json: bool)
 
 
 def _print_times(report: WorkloadReport, where: str) -> None:
+    time = _times_of(report)
+
+    def part(seconds: float) -> str:
+        return f"{time(seconds)} ({seconds / report['seconds'] if report['seconds'] else 0:.1%})"
+
     fields = [
-        ("iteration", _ms(report["seconds"])),
-        ("compute", _ms(report["compute_seconds"])),
-        ("communication", _ms(report["communication_seconds"])),
-        ("exposed", _part(report["exposed_seconds"], report)),
+        ("iteration", time(report["seconds"])),
+        ("compute", time(report["compute_seconds"])),
+        ("communication", time(report["communication_seconds"])),
+        ("exposed", part(report["exposed_seconds"])),
     ]
     if report["waiting_seconds"] > 0:
-        fields.append(("waiting", _part(report["waiting_seconds"], report)))
+        fields.append(("waiting", part(report["waiting_seconds"])))
     print_lines(f"{report['workload']} on {where}")
     print_fields(fields)
     print_lines("")
 
 
-def _part(seconds: float, report: WorkloadReport) -> str:
-    return f"{_ms(seconds)} ({seconds / report['seconds'] if report['seconds'] else 0:.1%})"
-
-
-def _ms(seconds: float) -> str:
-    return f"{number(seconds * 1e3, 3)} ms"
+def _times_of(report: WorkloadReport) -> Callable[[float], str]:
+    """Returns what prints the times of a report, all in one unit, so that they compare."""
+    units = ((1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+    unit, name = next((unit for unit in units if report["seconds"] >= unit[0] / 10), units[0])
+    return lambda seconds: f"{number(seconds / unit, 3)} {name}"

@@ -306,8 +306,13 @@ impl Seen<'_> {
             // The sum of intervals is rounded too.
             let is_sum = (covered.seconds() - seconds * count).abs() <= ROUNDING * covered.seconds();
             let total_seconds = if is_sum { seconds * count } else { covered.seconds() };
-            // The bound of a message is that of its arrival.
-            let bound = priced.bound.clone().filter(|_| kind != "send");
+            // The bound of a message is that of its arrival. A receive may begin when its message is on its way already.
+            let ratio = priced.ratio(seconds).filter(|&ratio| match kind {
+                "send" => false,
+                "receive" => ratio >= 1.0 - ROUNDING,
+                _ => true,
+            });
+            let bound = priced.bound.clone().filter(|_| ratio.is_some());
             CollectiveRow {
                 kind,
                 group: priced.ranks,
@@ -323,7 +328,7 @@ impl Seen<'_> {
                 share: if step_seconds > 0.0 { total_seconds / step_seconds } else { 0.0 },
                 bound: bound.as_ref().map(|bound| bound.seconds),
                 lower_bound: bound,
-                ratio: priced.ratio(seconds).filter(|_| kind != "send"),
+                ratio,
             }
         };
         let both = of_rows.iter().zip(self.priced).flat_map(|(of, priced)| of.iter().map(move |of| (of, priced)));
