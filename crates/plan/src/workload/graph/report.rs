@@ -306,7 +306,7 @@ impl Seen<'_> {
             // The sum of intervals is rounded too.
             let is_sum = (covered.seconds() - seconds * count).abs() <= ROUNDING * covered.seconds();
             let total_seconds = if is_sum { seconds * count } else { covered.seconds() };
-            // The bound of a message is that of its arrival. A receive may begin when its message is on its way already.
+            // The bound of a message is that of its arrival. A receive may begin when its message is on its way.
             let ratio = priced.ratio(seconds).filter(|&ratio| match kind {
                 "send" => false,
                 "receive" => ratio >= 1.0 - ROUNDING,
