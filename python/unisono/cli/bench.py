@@ -34,7 +34,7 @@ _MOST_ELEMENTS = 1 << 17
 @json_option
 def bench(collective: str, plan_file: str, vs: str, sizes: str, rounds: int, as_json: bool) -> int:  # noqa: ARG001
     """Times COLLECTIVE by the plan and by the library, turn by turn, under mpiexec."""
-    mpi = import_mpi()
+    mpi = import_mpi(measures=True)
     world = mpi.COMM_WORLD
 
     def checked() -> tuple[list[int], list[PlanRow]]:

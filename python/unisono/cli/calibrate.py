@@ -27,7 +27,7 @@ __all__ = ["calibrate"]
 @json_option
 def calibrate(output: str, name: str, rounds: int, levels: bool, as_json: bool) -> int:
     """Measures latency, overhead, bandwidth and reduction of this machine: mpiexec -n 4 unisono calibrate -o M.toml."""
-    mpi = import_mpi()
+    mpi = import_mpi(measures=True)
 
     def check() -> None:
         if not output.endswith(".toml"):

@@ -101,7 +101,7 @@ def tune(
         if collectives or machine or output:
             raise InputError("--from judges all collectives of the measurements, without COLLECTIVE, --machine and -o")
         return judge(results, 0.25 if share is None else share, as_json)
-    mpi = import_mpi()
+    mpi = import_mpi(measures=True)
     world = mpi.COMM_WORLD
     wished, model, file = together(world, lambda: _needed(collectives, machine, output))
 

@@ -10,14 +10,21 @@ __all__ = ["import_mpi", "together"]
 _Checked = TypeVar("_Checked")
 
 
-def import_mpi() -> Any:
+def import_mpi(*, measures: bool = False) -> Any:
     """The module ``mpi4py.MPI``, initialised.
+
+    With ``measures`` it is initialised for calls of one thread, as most programs in C are. mpi4py asks for calls of
+    any thread otherwise, with which MPICH 5.0.2 takes 2 µs for an allreduce of 8 bytes that takes 0.2 µs without.
 
     Raises:
         InputError: there is none, or it finds no MPI library.
 
     """
     try:
+        if measures:
+            import mpi4py
+
+            mpi4py.rc.thread_level = "funneled"
         from mpi4py import MPI
     except (ImportError, RuntimeError) as problem:
         reason = " ".join(str(problem).split())
