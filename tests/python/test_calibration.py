@@ -1,4 +1,7 @@
-"""Lines through measured times, without ranks."""
+"""Lines through measured times, without ranks; and how MPI is initialised where times are measured."""
+
+import subprocess
+import sys
 
 import pytest
 from unisono.calibration import Calibration, line, outliers
@@ -54,3 +57,14 @@ def test_cores_are_those_on_which_ranks_may_run(monkeypatch: pytest.MonkeyPatch)
     assert groups.shared_cores(None, World({0, 1}, {0, 1}, {0, 1})) is None
     # Both are bound to one core, though the node has two.
     assert groups.shared_cores(None, World({0}, {0}, {0, 1})) == (2, 1)
+
+
+@pytest.mark.parametrize(("measures", "level"), [(True, "FUNNELED"), (False, "MULTIPLE")])
+def test_what_is_measured_runs_with_calls_of_one_thread(*, measures: bool, level: str) -> None:
+    """Programs in C mostly ask for that, and MPICH is quicker with it."""
+    program = (
+        "from unisono.mpi.library import import_mpi\n"
+        f"MPI = import_mpi(measures={measures})\n"
+        f"assert MPI.Query_thread() == MPI.THREAD_{level}, MPI.Query_thread()"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
