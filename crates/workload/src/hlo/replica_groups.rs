@@ -1,9 +1,10 @@
 //! Lists of devices as HLO prints them: `{{0,1},{2,3}}`, `[2,2]<=[4]`, `[2,2]<=[2,2]T(1,0)`,
-//! `mesh['a'=2,'b'=2] {'a'}`.
+//! `mesh['a'=2,'b'=2] {'a'}`, `mesh['a'=2,'b'=2], device_ids=([2,2]T(1,0)) {'a'}`.
 //!
-//! Source: `replica_group.cc` and `mesh_and_axis.cc` of XLA (github.com/openxla/xla). The second form numbers the
-//! devices row by row, transposes, and cuts the sequence into rows. In the last form, ranks that differ in the listed
-//! axes alone form a group; `'a':(p)s` is the part of size s of an axis, of which parts of product p come before.
+//! Source: `replica_group.cc`, `mesh_and_axis.cc` and `tile_assignment.cc` of XLA (github.com/openxla/xla). The second
+//! form numbers the devices row by row, transposes, and cuts the sequence into rows. In the last two, ranks that differ
+//! in the listed axes alone form a group; `'a':(p)s` is the part of size s of an axis, of which parts of product p come
+//! before.
 
 use unisono_base::{excerpt, narrow};
 
@@ -38,8 +39,12 @@ pub fn pairs(text: &str) -> Result<Vec<(u32, u32)>, String> {
 
 fn list(text: &str) -> Option<Vec<u32>> {
     let (inside, rest) = bracketed(text).filter(|_| text.starts_with('{'))?;
-    let fits = |number: &u64| *number < MOST_DEVICES;
-    let numbers = numbers(inside).filter(|list| rest.is_empty() && list.iter().all(fits))?;
+    small(inside).filter(|_| rest.is_empty())
+}
+
+/// Numbers of devices between commas.
+fn small(text: &str) -> Option<Vec<u32>> {
+    let numbers = numbers(text).filter(|list| list.iter().all(|&number| number < MOST_DEVICES))?;
     Some(numbers.into_iter().map(narrow).collect())
 }
 
@@ -50,8 +55,8 @@ fn product(dims: &[u64]) -> Option<u64> {
 }
 
 /// The devices of a grid of `dims`, row by row after its axes were put into the order `axes`.
-fn transposed(dims: &[u64], axes: &[usize]) -> Option<Vec<u32>> {
-    let all = product(dims)?;
+fn transposed(dims: &[u64], axes: &[usize]) -> Vec<u32> {
+    let all: u64 = dims.iter().product();
     let mut strides = vec![1_u64; dims.len()];
     for n in (1..dims.len()).rev() {
         strides[n - 1] = strides[n] * dims[n];
@@ -64,14 +69,20 @@ fn transposed(dims: &[u64], axes: &[usize]) -> Option<Vec<u32>> {
         }
         narrow::<u32>(device)
     };
-    Some((0..all).map(device).collect())
+    (0..all).map(device).collect()
 }
 
 /// `[groups,size]<=[dims]` with an optional `T(axes)`: the first brackets, and the devices in their order.
 fn iota(text: &str) -> Option<(Vec<u64>, Vec<u32>)> {
     let (shape, rest) = bracketed(text)?;
-    let (dims, rest) = bracketed(rest.strip_prefix("<=")?)?;
-    let (shape, dims) = (numbers(shape)?, numbers(dims)?);
+    let (shape, devices) = (numbers(shape)?, grid(rest.strip_prefix("<=")?)?);
+    (product(&shape)? == devices.len() as u64).then_some((shape, devices))
+}
+
+/// `[dims]` with an optional `T(axes)`: the devices in their order.
+fn grid(text: &str) -> Option<Vec<u32>> {
+    let (dims, rest) = bracketed(text)?;
+    let dims = numbers(dims)?;
     let mut axes: Vec<usize> = (0..dims.len()).collect();
     if let Some(rest) = rest.trim().strip_prefix('T') {
         let (inside, _) = bracketed(rest)?;
@@ -83,8 +94,8 @@ fn iota(text: &str) -> Option<(Vec<u64>, Vec<u32>)> {
         }
         axes = order;
     }
-    (product(&shape)? == product(&dims)?).then_some(())?;
-    Some((shape, transposed(&dims, &axes)?))
+    product(&dims)?;
+    Some(transposed(&dims, &axes))
 }
 
 /// Cuts devices into rows of the last extent.
@@ -93,20 +104,21 @@ fn rows(shape: &[u64], devices: &[u32]) -> Option<Vec<Vec<u32>>> {
     Some(devices.chunks(size).map(<[u32]>::to_vec).collect())
 }
 
-/// `['a'=2,'b'=2] {'a'}`; the brackets may also hold `device_ids=(...)`.
+/// `['a'=2,'b'=2] {'a'}`, with an optional `, device_ids=(...)` before the list of axes.
 fn mesh(text: &str) -> Option<Vec<Vec<u32>>> {
     let (inside, rest) = bracketed(text.trim())?;
+    let (ids, rest) = match rest.trim().strip_prefix(',') {
+        Some(rest) => device_ids(rest.trim().strip_prefix("device_ids=")?).map(|(ids, rest)| (Some(ids), rest))?,
+        None => (None, rest),
+    };
     let (listed, _) = bracketed(rest.trim())?;
-    let mut ids = None;
-    let mut axes = Vec::new();
-    for part in parts(inside) {
-        let (name, size) = part.split_once('=')?;
-        if name == "device_ids" {
-            ids = Some(device_ids(size)?);
-        } else {
-            axes.push((name.trim_matches('\''), size.parse::<u64>().ok()?));
-        }
-    }
+    let axes: Vec<(&str, u64)> = parts(inside)
+        .into_iter()
+        .map(|part| {
+            let (name, size) = part.split_once('=')?;
+            Some((name.trim_matches('\''), size.parse().ok()?))
+        })
+        .collect::<Option<_>>()?;
     let all = product(&axes.iter().map(|&(_, size)| size).collect::<Vec<_>>())?;
     let listed: Vec<Listed> = parts(listed).into_iter().map(|part| Listed::read(part, &axes)).collect::<Option<_>>()?;
     // Every axis as factors, cut where listed parts begin and end.
@@ -132,7 +144,7 @@ fn mesh(text: &str) -> Option<Vec<Vec<u32>>> {
     let mut order: Vec<usize> = (0..factors.len()).filter(|n| !grouped.contains(n)).collect();
     order.extend(&grouped);
     (order.len() == factors.len()).then_some(())?;
-    let devices = transposed(&dims, &order)?;
+    let devices = transposed(&dims, &order);
     let devices = match ids {
         Some(ids) if ids.len() as u64 == all => devices.into_iter().map(|n| ids[n as usize]).collect(),
         Some(_) => return None,
@@ -141,13 +153,11 @@ fn mesh(text: &str) -> Option<Vec<Vec<u32>>> {
     rows(&[size], &devices)
 }
 
-/// `([2,2]<=[4])` or `(0,1,2,3)`.
-fn device_ids(text: &str) -> Option<Vec<u32>> {
-    let (inside, _) = bracketed(text)?;
-    if inside.starts_with('[') {
-        return Some(iota(inside)?.1);
-    }
-    numbers(inside)?.into_iter().map(|n| u32::try_from(n).ok()).collect()
+/// `([2,2]T(1,0)) rest` or `(0,1,2,3) rest`: the devices in the order of the mesh, and the rest.
+fn device_ids(text: &str) -> Option<(Vec<u32>, &str)> {
+    let (inside, rest) = bracketed(text)?;
+    let ids = if inside.starts_with('[') { grid(inside)? } else { small(inside)? };
+    Some((ids, rest))
 }
 
 /// An axis of a mesh, or a part of one.

@@ -61,7 +61,15 @@ pub fn numbers(text: &str) -> Option<Vec<u64>> {
     parts(text).into_iter().map(|part| part.parse().ok()).collect()
 }
 
-/// Returns the value of `key=value` among parts.
+/// Returns the value of `key=value` among parts. A part that begins with `device_ids=` belongs to the value before it:
+/// XLA writes the devices of a mesh behind its axes, with a comma between.
 pub fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
-    parts(text).into_iter().find_map(|part| part.strip_prefix(key)?.strip_prefix('='))
+    let parts = parts(text);
+    let value = |part: &'a str| part.strip_prefix(key)?.strip_prefix('=');
+    let (at, value) = parts.iter().enumerate().find_map(|(n, part)| Some((n, value(part)?)))?;
+    let Some(more) = parts.get(at + 1).filter(|part| part.starts_with("device_ids=")) else {
+        return Some(value);
+    };
+    let offset = |part: &str| part.as_ptr().addr() - text.as_ptr().addr();
+    Some(&text[offset(value)..offset(more) + more.len()])
 }

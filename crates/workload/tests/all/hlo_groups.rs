@@ -48,9 +48,20 @@ fn axes_of_meshes() {
     // Halves of the axis of 4: the one whose members are 2 apart, and the one whose members are adjacent.
     assert_eq!(with("'c':(1)2"), iota("[12,2]<=[6,2,2]T(0,2,1)"));
     assert_eq!(with("'c':(2)2"), iota("[12,2]<=[24]"));
-    let shuffled =
-        groups(", num_partitions=4", &format!("{DEVICES}mesh['a'=2,'b'=2,device_ids=([2,2]<=[2,2]T(1,0))] {{'b'}}"));
-    assert_eq!(shuffled, [[0, 2], [1, 3]]);
+}
+
+/// XLA writes the devices of a mesh that are not in order behind its axes, and other attributes follow.
+#[test]
+fn meshes_with_listed_devices() {
+    let with = |ids: &str, axes: &str| {
+        let list = format!("mesh['a'=2,'b'=2], device_ids=({ids}) {{{axes}}}");
+        let text = format!("channel_id=1, replica_groups={list}, use_global_device_ids=true");
+        groups(", num_partitions=4", &text)
+    };
+    assert_eq!(with("[2,2]T(1,0)", "'b'"), [[0, 2], [1, 3]]);
+    assert_eq!(with("[2,2]T(1,0)", "'a'"), [[0, 1], [2, 3]]);
+    assert_eq!(with("3,0,2,1", "'a'"), [[3, 2], [0, 1]]);
+    assert_eq!(with("3,0,2,1", "'b'"), [[3, 0], [2, 1]]);
 }
 
 #[test]
