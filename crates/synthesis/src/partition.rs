@@ -26,12 +26,26 @@ impl Partition {
     pub fn time(self) -> f64 {
         if self.parts < 2 { 0.0 } else { 2.0 * (self.parts - 1) as f64 / self.rate as f64 }
     }
+}
 
-    /// The parts that hang together over arcs of more than this rate; relays without a rank are in none. `None` where
-    /// that is so for one that computes.
-    fn above(graph: &Graph, rate: u64, computes: &impl Fn(u32) -> bool) -> Option<Self> {
-        const NONE: u32 = u32::MAX;
-        let mut part = vec![NONE; graph.nodes() as usize];
+/// The ranks in parts, and the links of each part to all that is outside of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Parts {
+    /// The part of each node of the graph; of a relay that no rank hangs together with, [`Parts::NONE`].
+    of: Vec<u32>,
+    /// The rate of all arcs that leave each part, and of all that enter it.
+    pub leaving: Vec<u64>,
+    pub entering: Vec<u64>,
+    /// A relay between the parts copies or sums messages.
+    pub computes_between: bool,
+}
+
+impl Parts {
+    pub const NONE: u32 = u32::MAX;
+
+    /// The parts that hang together over arcs of more than this rate; relays without a rank are in none.
+    fn above(graph: &Graph, rate: u64, computes: &impl Fn(u32) -> bool) -> Self {
+        let mut of = vec![Self::NONE; graph.nodes() as usize];
         let mut parts = 0;
         // Both directions, so that a part is the same from all of its ranks.
         let mut joined = vec![Vec::new(); graph.nodes() as usize];
@@ -40,48 +54,81 @@ impl Partition {
             joined[arc.to as usize].push(arc.from);
         }
         for rank in 0..graph.ranks() {
-            if part[rank as usize] != NONE {
+            if of[rank as usize] != Self::NONE {
                 continue;
             }
-            part[rank as usize] = parts;
+            of[rank as usize] = parts;
             let mut stack = vec![rank];
             while let Some(at) = stack.pop() {
                 poll();
                 for &to in &joined[at as usize] {
-                    if part[to as usize] == NONE {
-                        part[to as usize] = parts;
+                    if of[to as usize] == Self::NONE {
+                        of[to as usize] = parts;
                         stack.push(to);
                     }
                 }
             }
             parts += 1;
         }
-        if (graph.ranks()..graph.nodes()).any(|relay| part[relay as usize] == NONE && computes(relay)) {
-            return None;
+        let is_between = |relay: u32| of[relay as usize] == Self::NONE && computes(relay);
+        let computes_between = (graph.ranks()..graph.nodes()).any(is_between);
+        let (mut leaving, mut entering) = (vec![0_u64; parts as usize], vec![0_u64; parts as usize]);
+        for arc in graph.arcs() {
+            let [from, to] = [arc.from, arc.to].map(|node| of[node as usize]);
+            for (part, other, rates) in [(from, to, &mut leaving), (to, from, &mut entering)] {
+                if part != Self::NONE && part != other {
+                    rates[part as usize] = rates[part as usize].saturating_add(arc.rate);
+                }
+            }
         }
-        let leaves =
-            |arc: &&crate::Arc| part[arc.from as usize] != NONE && part[arc.from as usize] != part[arc.to as usize];
-        let rate = graph.arcs().iter().filter(leaves).fold(0_u64, |sum, arc| sum.saturating_add(arc.rate));
-        Some(Self { parts: u64::from(parts), rate })
+        Self { of, leaving, entering, computes_between }
+    }
+
+    /// The parts of a graph by each of its rates, in rising order; the last are single ranks. `computes` tells relays
+    /// that copy or sum messages.
+    pub fn by_rates(graph: &Graph, computes: impl Fn(u32) -> bool) -> Vec<Self> {
+        const MOST_RATES: usize = 32;
+        let mut rates: Vec<u64> = graph.arcs().iter().map(|arc| arc.rate).collect();
+        rates.sort_unstable();
+        rates.dedup();
+        rates.truncate(MOST_RATES - 1);
+        rates.push(u64::MAX);
+        rates.into_iter().map(|rate| Self::above(graph, rate, &computes)).collect()
+    }
+
+    pub fn len(&self) -> usize {
+        self.leaving.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.leaving.is_empty()
+    }
+
+    /// The part of a rank.
+    pub fn of(&self, rank: u32) -> u32 {
+        self.of[rank as usize]
+    }
+
+    /// Their number and the rate of all arcs that leave them; `None` where a relay between them computes.
+    fn partition(&self) -> Option<Partition> {
+        let rate = self.leaving.iter().fold(0_u64, |sum, &rate| sum.saturating_add(rate));
+        (!self.computes_between).then_some(Partition { parts: self.len() as u64, rate })
     }
 }
 
-/// The partition that proves the longest time, among those by rates. `computes` tells relays that copy or sum messages.
-pub fn largest(graph: &Graph, computes: impl Fn(u32) -> bool) -> Option<Partition> {
-    const MOST_RATES: usize = 32;
-    let mut rates: Vec<u64> = graph.arcs().iter().map(|arc| arc.rate).collect();
-    rates.sort_unstable();
-    rates.dedup();
-    rates.truncate(MOST_RATES - 1);
-    rates.push(u64::MAX);
-    let of = rates.into_iter().filter_map(|rate| Partition::above(graph, rate, &computes));
-    of.max_by(|a, b| a.time().total_cmp(&b.time()))
+/// The partition that proves the longest time.
+pub fn largest(parts: &[Parts]) -> Option<Partition> {
+    parts.iter().filter_map(Parts::partition).max_by(|a, b| a.time().total_cmp(&b.time()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Arc;
+
+    fn largest_of(graph: &Graph, computes: impl Fn(u32) -> bool) -> Option<Partition> {
+        largest(&Parts::by_rates(graph, computes))
+    }
 
     #[test]
     fn boxes_that_slow_links_join_are_parts() {
@@ -95,16 +142,16 @@ mod tests {
         }
         let graph = Graph::new(12, 16, arcs);
         // Rates are in units of 10.
-        assert_eq!(largest(&graph, |_| false), Some(Partition { parts: 3, rate: 3 }));
+        assert_eq!(largest_of(&graph, |_| false), Some(Partition { parts: 3, rate: 3 }));
         // Switches of boxes may sum, and the one between them may not.
-        assert_eq!(largest(&graph, |relay| relay < 15), Some(Partition { parts: 3, rate: 3 }));
-        assert_eq!(largest(&graph, |relay| relay == 15), None);
+        assert_eq!(largest_of(&graph, |relay| relay < 15), Some(Partition { parts: 3, rate: 3 }));
+        assert_eq!(largest_of(&graph, |relay| relay == 15), None);
     }
 
     #[test]
     fn among_equal_links_each_rank_is_a_part() {
         let ring = (0..6).flat_map(|r| [(r, (r + 1) % 6), ((r + 1) % 6, r)]);
         let graph = Graph::new(6, 6, ring.map(|(from, to)| Arc { from, to, rate: 7 }));
-        assert_eq!(largest(&graph, |_| false), Some(Partition { parts: 6, rate: 12 }));
+        assert_eq!(largest_of(&graph, |_| false), Some(Partition { parts: 6, rate: 12 }));
     }
 }

@@ -9,7 +9,11 @@ use std::{collections::BTreeMap, sync::Arc};
 use unisono_algorithms::{Algorithm, AlgorithmError, Case, Params, Profile, ranks::Extents, resolve};
 use unisono_base::interrupt::check;
 use unisono_collective::{Collective, Dtype, Kind, Operator};
-use unisono_cost::network::{GroupLoad, MessageRound, NetworkPart, UsedLinks, message_rounds};
+use unisono_cost::network::{
+    GroupLoad, MessageRound, NetworkPart, UsedLinks,
+    bounds::{groups_together, messages_together},
+    message_rounds,
+};
 use unisono_lower::{Exchange, Flow, tasks::Charges};
 use unisono_machine::network::{MachinesPer, Network};
 use unisono_schedule::Schedule;
@@ -17,8 +21,9 @@ use unisono_workload::Groups;
 
 use super::{Taken, graph::Ports};
 use crate::{
-    PlanError,
+    BoundReport, PlanError,
     candidates::{build, candidates},
+    report::bound_report,
     targets::{charges, prices},
 };
 
@@ -86,6 +91,16 @@ impl SharedNetwork {
             Some(Profile::Exchanges(exchanges)) => Ok(exchanges),
             _ => of_schedule(algorithm, case, params),
         }
+    }
+
+    /// The bound of all groups together; `None` of a kind without one.
+    pub fn groups_bound(&self, collective: &Collective, groups: &Groups) -> Option<BoundReport> {
+        groups_together(&self.part, collective, (0..groups.len()).map(|n| groups.group(n))).map(bound_report)
+    }
+
+    /// The bound of messages that are sent at the same time.
+    pub fn messages_bound(&self, bytes: u64, pairs: &[(u32, u32)]) -> BoundReport {
+        bound_report(messages_together(&self.part, bytes, pairs.iter().copied()))
     }
 
     /// The links of all ways of messages between pairs of nodes on `places`.

@@ -17,7 +17,7 @@ use crate::{
     cut::Cut,
     forest::Times,
     packing::Packing,
-    partition::{self, Partition},
+    partition::{self, Partition, Parts},
     replay::HostWork,
     spanning::{Role, SpanningTrees, spanning},
     symmetry::Symmetry,
@@ -106,7 +106,7 @@ pub struct Fabric {
     symmetry: OnceLock<Shared<Symmetry>>,
     still: OnceLock<Shared<Symmetry>>,
     cuts: Mutex<FxHashMap<Roots, Shared<Cut>>>,
-    partition: OnceLock<Option<Partition>>,
+    parts: OnceLock<Vec<Parts>>,
     depths: Mutex<FxHashMap<Roots, Result<u32, NoForest>>>,
     packings: Mutex<FxHashMap<(Roots, Option<u32>), Packed>>,
     forests: Mutex<FxHashMap<Key, Shared<Forest>>>,
@@ -159,7 +159,7 @@ impl Fabric {
             symmetry: OnceLock::new(),
             still: OnceLock::new(),
             cuts: Mutex::default(),
-            partition: OnceLock::new(),
+            parts: OnceLock::new(),
             depths: Mutex::default(),
             packings: Mutex::default(),
             forests: Mutex::default(),
@@ -262,10 +262,15 @@ impl Fabric {
         self.hop_ns * self.graph.bytes_per_ns() / bytes.max(1) as f64
     }
 
+    /// The ranks in the parts that faster links than others join, down to single ranks.
+    pub fn parts(&self) -> &[Parts] {
+        let computes = |node| self.computing.class(self.graph.place(node)).is_some();
+        self.parts.get_or_init(|| Parts::by_rates(&self.graph, computes))
+    }
+
     /// Parts of the network that bound the time of any allreduce, where switches that compute leave any.
     pub fn partition(&self) -> Option<Partition> {
-        let computes = |node| self.computing.class(self.graph.place(node)).is_some();
-        *self.partition.get_or_init(|| partition::largest(&self.graph, computes))
+        partition::largest(self.parts())
     }
 
     /// Whether all ranks see the same network, so that forests are found by counting.

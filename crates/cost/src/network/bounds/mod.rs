@@ -7,6 +7,7 @@ mod flow;
 mod injection;
 mod latency;
 mod partition;
+mod together;
 
 use unisono_collective::Collective;
 use unisono_machine::network::{Network, Topology};
@@ -18,6 +19,7 @@ pub use flow::Flow;
 pub use injection::Injection;
 pub use latency::Latency;
 pub use partition::Partition;
+pub use together::{groups_together, messages_together};
 
 use unisono_synthesis::Fabric;
 

@@ -2,7 +2,8 @@
 //!
 //! A collective of one group is planned like any other. If several groups communicate at once on a network, or the
 //! group is large, algorithms are timed by their exchanges in all groups together ([`SharedNetwork`]). The lower bound
-//! is that of the first group alone, which holds for all groups together too.
+//! is that of the first group alone, which holds for all groups together too, or the larger one of the links that all
+//! groups share.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -380,12 +381,14 @@ impl<'a> Prices<'a> {
                 let extents = sides.map_or_else(|| Extents::new(&[size]), |sides| Extents::new(&sides));
                 let extents = extents.expect("a group has a rank");
                 let case = shared.case(collected.kind, root, (dtype, elements), extents)?;
+                let bound = larger(common.bound.clone(), shared.groups_bound(&case.collective, groups));
                 let asked = InGroups { case, groups: Arc::clone(groups), algorithm: named, wanted };
                 let taken = shared.collective(&asked)?;
                 // Workloads of files have groups that lie as they state, and algorithms in closed form.
                 let is_free = named.is_none() && choice.is_none();
                 let bound_seconds = common.bound.as_ref().map_or(0.0, |bound| bound.seconds);
                 let apart = if is_free { self.apart(groups, [taken.seconds, bound_seconds], problem) } else { None };
+                let common = Communication { bound, ..common };
                 if let Some(Apart { chosen, slowest }) = apart {
                     return Ok((common.by(&slowest), chosen));
                 }
@@ -423,13 +426,22 @@ impl<'a> Prices<'a> {
 
     /// Every rank sends to its receivers at once.
     fn permute(&self, bytes: u64, receivers: u32) -> Result<Communication, PlanError> {
-        let mut pairs = self.graph.pairs(receivers);
-        let Some((from, to)) = pairs.next() else { return Ok(Communication::nothing(Kind::Message, bytes)) };
-        let (messages, tables) = (pairs.count() + 1, &self.graph.receivers[receivers as usize]);
-        let part = self.target.among(&[from, to]).0;
+        let pairs: Vec<(u32, u32)> = self.graph.pairs(receivers).collect();
+        let Some(&(from, to)) = pairs.first() else { return Ok(Communication::nothing(Kind::Message, bytes)) };
+        let tables = &self.graph.receivers[receivers as usize];
+        // The bound of any pair holds for all, and that of the slowest is the largest.
+        let slowest = |shared: &SharedNetwork| {
+            let seconds = pairs.iter().map(|&(from, to)| shared.message_seconds(from, to, bytes));
+            let slowest = seconds.enumerate().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
+            slowest.map_or((from, to), |(at, _)| pairs[at])
+        };
+        let (first, last) = self.shared.as_ref().map_or((from, to), slowest);
+        let part = self.target.among(&[first, last]).0;
         let (dtype, elements) = whole_elements(1, bytes);
         let problem = Problem::new(&Asked { dtype, ..Asked::new(Kind::Message, self.machine, part, elements) })?;
-        let bound = tightest(&problem.cost()).map(crate::report::bound_report);
+        let alone = tightest(&problem.cost()).map(crate::report::bound_report);
+        let together = self.shared.as_ref().map(|shared| shared.messages_bound(bytes, &pairs));
+        let bound = larger(alone, together);
         let seconds = match &self.shared {
             Some(shared) => {
                 shared.seconds(&[messages_at_once(tables, bytes)], &Arc::new(Groups::all(self.graph.ranks)))
@@ -440,7 +452,7 @@ impl<'a> Prices<'a> {
         Ok(Communication {
             kind: if tables.len() > 1 { "exchange" } else { "permute" },
             ranks: 2,
-            groups: messages,
+            groups: pairs.len(),
             bytes,
             algorithm: "send".to_owned(),
             params: BTreeMap::new(),
@@ -449,6 +461,14 @@ impl<'a> Prices<'a> {
             latency_seconds: 0.0,
             overhead_seconds: [0.0; 2],
         })
+    }
+}
+
+/// The bound with the longer time.
+fn larger(a: Option<BoundReport>, b: Option<BoundReport>) -> Option<BoundReport> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(if b.seconds > a.seconds { b } else { a }),
+        (a, b) => a.or(b),
     }
 }
 

@@ -1,0 +1,114 @@
+//! The bounds [`Cut`] and [`Partition`] of several groups that make a collective at once, and of messages between pairs.
+//!
+//! Alone, one group may use links that all groups need: eight groups with a GPU in every box each could send over
+//! all eight interfaces of a box, but not all at once. Together, what all groups must move across the border of a part
+//! takes at least its bytes over the rate of the links there. The parts are what fast links join: boxes, and single
+//! ranks ([`unisono_synthesis::partition`]).
+
+use rustc_hash::FxHashMap;
+use unisono_base::interrupt::poll;
+use unisono_collective::{Collective, Kind};
+use unisono_synthesis::partition::Parts;
+
+use super::{Cut, Partition};
+use crate::{Bound, Time, network::NetworkPart};
+
+/// The larger bound of groups of ranks that make a collective at the same time; `None` of a kind without one.
+pub fn groups_together<'a>(
+    part: &NetworkPart,
+    collective: &Collective,
+    groups: impl Iterator<Item = &'a [u32]> + Clone,
+) -> Option<(&'static dyn Bound, Time)> {
+    let block = (u64::from(collective.elements) * collective.dtype.bytes()) as f64;
+    let ns = |units: f64| Time::from_ns(units * block / part.fabric.graph().bytes_per_ns());
+    let (mut cut, mut partition) = (0.0_f64, 0.0_f64);
+    for parts in part.fabric.parts() {
+        let mut borders = Borders::new(parts);
+        // Blocks of all groups between the parts.
+        let mut between = 0_u64;
+        for group in groups.clone() {
+            poll();
+            let mut inside = FxHashMap::<u32, u64>::default();
+            group.iter().for_each(|&rank| *inside.entry(parts.of(rank)).or_default() += 1);
+            let root = group.get(collective.root as usize).map(|&rank| parts.of(rank));
+            between += 2 * (inside.len() as u64).saturating_sub(1);
+            for (part, inside) in inside {
+                let outside = group.len() as u64 - inside;
+                let [out, back] = crossing(collective.kind, inside, outside, root == Some(part))?;
+                borders.add(part, out, back);
+            }
+        }
+        cut = cut.max(borders.time());
+        if collective.kind == Kind::Allreduce && !parts.computes_between && between > 0 {
+            let rate: f64 = parts.leaving.iter().map(|&rate| rate as f64).sum();
+            partition = partition.max(between as f64 / rate);
+        }
+    }
+    Some(if cut < partition { (&Partition, ns(partition)) } else { (&Cut, ns(cut)) })
+}
+
+/// The bound of messages of equal length that are sent at the same time.
+pub fn messages_together(
+    part: &NetworkPart,
+    bytes: u64,
+    pairs: impl Iterator<Item = (u32, u32)> + Clone,
+) -> (&'static dyn Bound, Time) {
+    let time = |parts: &Parts| {
+        let mut borders = Borders::new(parts);
+        for (from, to) in pairs.clone() {
+            let [from, to] = [from, to].map(|rank| parts.of(rank));
+            if from != to {
+                borders.add(from, 1, 0);
+                borders.add(to, 0, 1);
+            }
+        }
+        borders.time()
+    };
+    let units = part.fabric.parts().iter().map(time).fold(0.0, f64::max);
+    (&Cut, Time::from_ns(units * bytes as f64 / part.fabric.graph().bytes_per_ns()))
+}
+
+/// The blocks that leave and enter a part because of a group with ranks inside and outside of it; `None` of a kind
+/// without such a bound. Every block outside must come in at least once, and of sums the partial sum of each block.
+fn crossing(kind: Kind, inside: u64, outside: u64, has_root: bool) -> Option<[u64; 2]> {
+    let turned = |[out, back]: [u64; 2]| if has_root { [out, back] } else { [back, out] };
+    let blocks = match kind {
+        Kind::Allgather => [inside, outside],
+        Kind::ReduceScatter => [outside, inside],
+        Kind::Allreduce => [1, 1],
+        Kind::Alltoall => [inside * outside; 2],
+        Kind::Broadcast => turned([1, 0]),
+        Kind::Reduce => turned([0, 1]),
+        Kind::Scatter if has_root => [outside, 0],
+        Kind::Scatter => [0, inside],
+        Kind::Gather if has_root => [0, outside],
+        Kind::Gather => [inside, 0],
+        Kind::Scan | Kind::Message | Kind::Barrier => return None,
+    };
+    Some(if outside == 0 { [0, 0] } else { blocks })
+}
+
+/// The blocks that cross the borders of parts.
+struct Borders<'a> {
+    parts: &'a Parts,
+    leaving: Vec<u64>,
+    entering: Vec<u64>,
+}
+
+impl<'a> Borders<'a> {
+    fn new(parts: &'a Parts) -> Self {
+        Self { parts, leaving: vec![0; parts.len()], entering: vec![0; parts.len()] }
+    }
+
+    fn add(&mut self, part: u32, out: u64, back: u64) {
+        self.leaving[part as usize] += out;
+        self.entering[part as usize] += back;
+    }
+
+    /// Time of blocks of one unit.
+    fn time(&self) -> f64 {
+        let out = self.leaving.iter().zip(&self.parts.leaving);
+        let crossing = out.chain(self.entering.iter().zip(&self.parts.entering)).filter(|(blocks, _)| **blocks > 0);
+        crossing.map(|(&blocks, &rate)| blocks as f64 / rate as f64).fold(0.0, f64::max)
+    }
+}
