@@ -1,6 +1,7 @@
 //! The levels at which programs are timed, beside each other and beside straight simulations.
 
 mod apart;
+mod bounds;
 mod flows;
 mod messages;
 mod model;

@@ -1,0 +1,91 @@
+//! Bounds of groups and of messages that communicate at once, beside the packets that they send.
+
+use unisono_collective::Kind;
+use unisono_machine::Machine;
+use unisono_plan::{
+    Part,
+    workload::graph::{GraphReport, Level, Prices, Step},
+};
+use unisono_workload::{Collected, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph};
+
+use super::random::{Random, Style};
+
+/// A program of one node on each rank.
+fn program(of: WorkloadGraph, work: Work) -> WorkloadGraph {
+    let node = WorkNode::new("all", work, Vec::new());
+    let classes = vec![RankClass { ranks: (0..of.ranks).collect(), nodes: vec![node] }];
+    WorkloadGraph { classes, queues: Queues::InOrder, ..of }
+}
+
+fn report(machine: &Machine, program: &WorkloadGraph, level: Level) -> GraphReport {
+    let prices = Prices::new(program, machine, &Part::All).unwrap();
+    Step { prices, accelerator: None, overlap: true, level }.report().unwrap()
+}
+
+/// No collective or permutation is faster packet by packet than its bound, whatever its groups.
+#[test]
+fn packets_take_at_least_the_bound() {
+    const KINDS: [Kind; 8] = [
+        Kind::Allgather,
+        Kind::Allreduce,
+        Kind::Alltoall,
+        Kind::Broadcast,
+        Kind::Gather,
+        Kind::Reduce,
+        Kind::ReduceScatter,
+        Kind::Scatter,
+    ];
+    let style = Style { sides: &[2, 3, 4, 8], nodes: 1, bytes: 0..1, microseconds: 1, uneven: false };
+    for name in ["dgx-h100-x8", "mi250-x2", "fattree-tapered75-small", "hx2mesh-small"] {
+        let machine = Machine::preset(name).unwrap();
+        let mut r = Random(7);
+        let mut tight = 0;
+        for _ in 0..40 {
+            let of = super::random::program(&mut r, &style);
+            if of.ranks
+                > machine.get::<unisono_machine::network::Network>().unwrap().topology("").unwrap().accelerators()
+            {
+                continue;
+            }
+            let bytes = 1 << (8 + r.below(13));
+            let root = r.below(2) as u32;
+            let work = if r.below(4) == 0 {
+                Work::Permute { bytes, receivers: r.below(4) as u32 }
+            } else {
+                let (kind, groups) = (r.pick(&KINDS), r.below(4) as u32);
+                Work::Collective(Collected { kind, bytes, element_bytes: 4, root, groups })
+            };
+            let program = program(of, work);
+            let report = report(&machine, &program, Level::Packet);
+            let Some(row) = report.collectives.first() else { continue };
+            let (Some(bound), seconds) = (row.bound, report.iteration.seconds) else { continue };
+            assert!(bound <= seconds * (1.0 + 1e-9), "{name}, {work:?}: bound {bound} s, packets {seconds} s");
+            tight += u32::from(bound > seconds / 1.2);
+        }
+        // A bound that is far below everything proves nothing.
+        assert!(tight > 3, "{name}: {tight} collectives are within 20 % of their bounds");
+    }
+}
+
+/// Eight groups with a GPU in every box use one interface each: the bound of all is eight times that of one, which
+/// could send over all interfaces.
+#[test]
+fn groups_across_boxes_share_their_interfaces() {
+    let machine = Machine::preset("dgx-h100-x8").unwrap();
+    let rails: Vec<Vec<u32>> = (0..8).map(|gpu| (0..8).map(|node| 8 * node + gpu).collect()).collect();
+    let mut r = Random(1);
+    let style = Style { sides: &[8], nodes: 1, bytes: 0..1, microseconds: 1, uneven: false };
+    let bytes = 8 << 20;
+    for (kind, crossing) in [(Kind::Allgather, 7.0), (Kind::ReduceScatter, 7.0), (Kind::Allreduce, 1.75)] {
+        let work = Work::Collective(Collected { kind, bytes, element_bytes: 4, root: 0, groups: 0 });
+        let [all, one] = [8, 1].map(|count| {
+            let groups = vec![Groups::new(64, rails[..count].to_vec()).unwrap()];
+            let of = WorkloadGraph { groups, ..super::random::program(&mut r, &style) };
+            report(&machine, &program(of, work), Level::Model).collectives[0].bound.unwrap()
+        });
+        // 50 GB/s an interface; an allreduce sends 2 (8 - 1) vectors between 8 boxes.
+        let expected = crossing * bytes as f64 / 50e9;
+        assert!((all / expected - 1.0).abs() < 1e-9, "{kind}: {all} s, expected {expected} s");
+        assert!(one < all / 7.0, "{kind}: {one} s for one group, {all} s for eight");
+    }
+}
