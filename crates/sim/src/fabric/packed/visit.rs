@@ -108,7 +108,8 @@ impl Group {
             face.show(&self.waiting, n, cycle.depth);
             // The color that went first goes last next time.
             let turn = self.router_turn[n];
-            let next = first_in_turn(self.present[n], (turn << 1).wrapping_neg());
+            let later = self.present[n] & (turn << 1).wrapping_neg();
+            let next = first_of(if later == 0 { self.present[n] } else { later });
             self.router_turn[n] = if moved[n] & turn == 0 { turn } else { next };
             sub(&mut self.inbox_room, n, face.out[RAMP][n]);
         }
@@ -222,9 +223,9 @@ impl Group {
             sub(&mut self.ramp_room, n, sent[n]);
             // The PE sees it in the next cycle too.
             add(&mut self.ramp_room, n, freed[n]);
-            let (turn, later) = (self.thread_turn[n], chosen[n] << 1 & self.threads[n]);
-            let next = if later == 0 { 1 } else { later };
-            self.thread_turn[n] = if chosen[n] == 0 { turn } else { next };
+            let turn = chosen[n] << 1;
+            let next = if turn & self.threads[n] == 0 { 1 } else { turn };
+            self.thread_turn[n] = if chosen[n] == 0 { self.thread_turn[n] } else { next };
         }
         self.to_router[cycle.sent] = sent;
         over
