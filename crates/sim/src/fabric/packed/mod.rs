@@ -4,11 +4,11 @@
 //! Where every color of a router has one position and one input, no wavelet is stored. A queue is the number of
 //! wavelets in it. It changes by at most 1 up and down in a cycle, so the counts of all colors of a router are counted
 //! together ([`group::Counters`]), and the colors that can move in a cycle are those that wait and whose next queue is
-//! not full. A bit stands for the same color at all routers. What a PE reads of its neighbors is what they showed in the
-//! cycle before ([`faces`]): which colors left over which link, which of their queues were full, and which were nearly
-//! full, for the PE itself has sent what may have filled those since. What it did itself is a word that it reads in a
-//! later cycle: a wavelet arrives at the router `1 + T_R` cycles after the PE sent it, and at the PE `T_R` cycles after
-//! it left the router.
+//! not full. A bit stands for the same color at all routers. What a PE reads of its neighbors is what they showed in
+//! the cycle before ([`faces`]): which colors left over which link, which of their queues were full, and which were
+//! nearly full, for the PE itself has sent what may have filled those since. What it did itself is a word that it
+//! reads in a later cycle: a wavelet arrives at the router `1 + T_R` cycles after the PE sent it, and at the PE `T_R`
+//! cycles after it left the router.
 //!
 //! Operations run for many steps by the same masks ([`group::Slot`]). The state of a thread is looked up when its
 //! operation begins, ends, or comes to the end of a chunk.
@@ -46,8 +46,8 @@ struct Packed {
     faces: [Faces; 2],
     /// The bit of each queue of a ramp.
     bit_of: Vec<u8>,
-    /// The cycles in which wavelets moved less those from which they could, modulo 2^64; a wavelet that moves over a link
-    /// counts as if it waited from the same cycle on.
+    /// The cycles in which wavelets moved less those from which they could, modulo 2^64; a wavelet that moves over a
+    /// link counts as if it waited from the same cycle on.
     stalls: u64,
 }
 
