@@ -103,8 +103,8 @@ impl Thread {
         (self.element, self.chunk_start, self.step, self.started, self.earliest) = (0, 0, 0, false, 0);
         let sources = program.sources(op);
         self.sources = sources.len() as u8;
-        self.pairs = o.chunk == 1 || !matches!(sources, [End::Fabric(_), End::Fabric(_), ..]);
-        self.work = if self.pairs { o.work() as u8 } else { self.sources + u8::from(o.sinks_in_turn) };
+        self.pairs = takes_pairs(program, op);
+        self.work = steps_of(program, op) as u8;
         self.switches = if o.control.is_some() { 2 } else { u8::from(o.advance.is_some()) };
         self.pace = o.pace;
         self.waits = program.waits(op).next().is_some();
@@ -210,6 +210,51 @@ impl Thread {
         }
     }
 
+    /// Steps after which the thread's state is to be looked up, none of them the last one of the operation: until then
+    /// all steps are like this one, or like this one and [`Self::other_step`] by turns.
+    pub fn regular_steps(&self) -> u32 {
+        if self.is_done() || !self.started {
+            return 0;
+        }
+        let elements = u64::from(self.len - self.element);
+        let steps = match (self.work, self.chunk) {
+            (1, _) => elements,
+            (2, 1) => 2 * elements - u64::from(self.step),
+            _ => u64::from(self.len.min(self.chunk_start + self.chunk) - self.element),
+        };
+        narrow::<u32>((steps - 1).min(u64::from(u32::MAX - 1)))
+    }
+
+    /// Does [`Self::regular_steps`].
+    pub fn do_regular_steps(&mut self) {
+        let steps = self.regular_steps();
+        match (self.work, self.chunk) {
+            (1, _) => {
+                self.element += steps;
+                self.chunk_start = self.element - self.element % self.chunk;
+            }
+            (2, 1) => {
+                let done = steps + u32::from(self.step);
+                self.element += done / 2;
+                self.step = u8::from(!done.is_multiple_of(2));
+                self.chunk_start = self.element;
+            }
+            _ => self.element += steps,
+        }
+    }
+
+    /// The step that takes turns with this one.
+    pub fn other_step(&self) -> u8 {
+        if (self.work, self.chunk) == (2, 1) { 1 - self.step } else { self.step }
+    }
+
+    /// Cycles from a regular step to the next one, at least.
+    pub fn pace_after(&self, step: u8) -> u32 {
+        // Only the first step of an element has to wait, and within a chunk none of several steps is followed by it.
+        let is_followed_by_first = step + 1 == self.work && (self.work == 1 || self.chunk == 1);
+        if is_followed_by_first { u32::from(self.pace) } else { 1 }
+    }
+
     /// Whether the operation has to wait for others before its first step.
     #[inline]
     pub fn has_to_wait(&self) -> bool {
@@ -222,14 +267,26 @@ impl Thread {
     }
 
     #[inline]
-    pub fn at_step(&self) -> u32 {
-        u32::from(self.step)
+    pub fn at_step(&self) -> u8 {
+        self.step
     }
 
     /// Sources and sinks of the current operation.
     pub fn places<'a>(&self, all: &'a [Place]) -> (&'a [Place], &'a [Place]) {
         all[self.places as usize..self.places_end as usize].split_at(usize::from(self.sources))
     }
+}
+
+/// Whether the first step of an operation takes two sources.
+fn takes_pairs(program: &WaferProgram, op: usize) -> bool {
+    program.op(op).chunk == 1 || !matches!(program.sources(op), [End::Fabric(_), End::Fabric(_), ..])
+}
+
+/// Steps that each element of an operation takes.
+pub fn steps_of(program: &WaferProgram, op: usize) -> u32 {
+    let o = program.op(op);
+    let chunks = || narrow::<u32>(program.sources(op).len()) + u32::from(o.sinks_in_turn);
+    if takes_pairs(program, op) { o.work() } else { chunks() }
 }
 
 impl Machine<'_> {

@@ -1,116 +1,54 @@
-//! A run in blocks whose state is packed into bit masks, one bit for each color of a router.
+//! A run in blocks whose state is packed into bit masks, one bit for each color of a router, with the masks of some PEs
+//! beside each other, so that the processor's vector instructions run a cycle of all of them at once.
 //!
 //! Where every color of a router has one position and one input, no wavelet is stored. A queue is the number of
-//! wavelets in it that may move, and the number of wavelets for which it has room. Both change by at most 1 in a cycle,
-//! so the counts of all colors of a router are counted together ([`Counters`]), and the colors that can move in a cycle
-//! are those whose two counts are not 0. What a PE does for another one, or for itself later on, is a bit in a word of
-//! [`Cell::mail`] that the other one reads in a later cycle:
+//! wavelets in it. It changes by at most 1 up and down in a cycle, so the counts of all colors of a router are counted
+//! together ([`group::Counters`]), and the colors that can move in a cycle are those that wait and whose next queue is
+//! not full. A bit stands for the same color at all routers. What a PE reads of its neighbors is what they showed in
+//! the cycle before ([`faces`]): which colors left over which link, which of their queues were full, and which were
+//! nearly full, for the PE itself has sent what may have filled those since. What it did itself is a word that it
+//! reads in a later cycle: a wavelet arrives at the router `1 + T_R` cycles after the PE sent it, and at the PE `T_R`
+//! cycles after it left the router.
 //!
-//! * a wavelet that arrives at the router, one cycle after it left the neighbor or `1 + T_R` cycles after the PE sent;
-//! * a wavelet that arrives at the PE, `T_R` cycles after it left the router;
-//! * room in the queue of the neighbor that was sent to, one cycle after a wavelet left that queue.
+//! Operations run for many steps by the same masks ([`group::Slot`]). The state of a thread is looked up when its
+//! operation begins, ends, or comes to the end of a chunk.
 //!
 //! The order of the wavelets needs no record either. A router's color has one input, so the number of its moves is its
-//! whole log. If all operations on a queue of the ramp belong to one thread, their lengths are the log of that queue.
-//! Stalls are the sum over all wavelets of the cycle in which one moved less the cycle from which it could. Who
-//! sends a wavelet subtracts the one, who moves it adds the other; the sum over all PEs is right when all have moved.
-//!
-//! Rows with several outputs (a multicast) have a bit for each output; the bits beyond the first one count room only.
+//! whole log, and that is the elements of the operations that sent on it ([`unpack`]). If all operations on a queue of
+//! the ramp belong to one thread, their lengths are the log of that queue. Stalls are the sum over all wavelets of the
+//! cycle in which one moved less the cycle from which it could; in each cycle only the numbers of both are counted.
 
 mod build;
-mod counters;
+mod faces;
+mod group;
+mod unpack;
 mod visit;
 
-use super::{blocks, error::SimError, machine::Machine, queue::LAST_CYCLE, tables::RAMP};
-use counters::Counters;
-use visit::Cycle;
+use unisono_base::interrupt::poll;
 
-/// Cycles for which mail waits at most, a power of two.
-const AHEAD: u32 = 8;
-/// Words of [`Cell::mail`]: wavelets for the router and for the PE, by cycle modulo [`AHEAD`]; room at neighbors, by
-/// cycle modulo 2; and room in the ramp to the router, of this cycle.
-const TO_ROUTER: usize = 0;
-const TO_PE: usize = 8;
-const ROOM: usize = 16;
-const RAMP_ROOM: usize = 18;
-const MAIL: usize = 19;
+use super::{error::SimError, machine::Machine, queue::LAST_CYCLE};
+use faces::Faces;
+use group::{Group, Slot};
+use visit::{Cycle, Moves};
 
-/// A PE with its router. A bit of a mask stands for a row of the router, or for one more output of a row.
-#[derive(Clone, Default)]
-#[repr(align(64))]
-struct Cell {
-    mail: [u32; MAIL],
-    /// Wavelets that may move, and room where they go.
-    waiting: Counters,
-    room: Counters,
-    /// The same at the PE: wavelets that it may take, and room in the ramp to the router.
-    inbox: Counters,
-    ramp_room: Counters,
-    /// The rows that send to each port, and the rows with several outputs.
-    rows_to: [u32; RAMP + 1],
-    several: u32,
-    first_row: u32,
-    first_thread: u32,
-    rows: u8,
-    threads: u8,
-    router_turn: u8,
-    thread_turn: u8,
-    /// The cycle of the last move or operation.
-    last: u32,
-    /// Steps of operations; and the cycles in which wavelets moved less those from which they could, modulo 2^64.
-    steps: u64,
-    stalls: u64,
-}
-
-/// One bit of a cell: a row of its router, or one more output of a row.
-#[derive(Clone, Copy, Default)]
-struct Row {
-    /// Moves since the beginning of this run.
-    moves: u32,
-    /// The port of its input, and the bit that stands for that input's room at the neighbor.
-    from: u8,
-    from_bit: u8,
-    /// The port of its output, and the bit that stands for the row there.
-    to: u8,
-    to_bit: u8,
-    /// The bit of the row's next output; 0: there is none.
-    next: u8,
-}
-
-/// What the next step of a thread needs.
-#[derive(Clone, Copy, Default)]
-struct Need {
-    /// Queues of the ramps from which it takes and to which it sends.
-    takes: u32,
-    sends: u32,
-    /// The first cycle in which it may be done.
-    earliest: u32,
-    /// Queues to which it sends.
-    sends_count: u8,
-    /// The operation may have to wait for others of its PE.
-    waits: bool,
-}
-
-/// A step of a thread's operation: the queues from which it takes and to which it sends.
-#[derive(Clone, Copy, Default)]
-struct Step {
-    takes: u32,
-    sends: u32,
-    sends_count: u8,
-}
+/// Rows and groups of a block, and the cycles that it runs ([`super::blocks`]).
+const ROWS: usize = 8;
+const GROUPS: usize = 8;
+const CYCLES: u32 = 8;
 
 struct Packed {
-    cells: Vec<Cell>,
-    rows: Vec<Row>,
-    needs: Vec<Need>,
-    /// The steps of each thread's operation, and where each thread's start.
-    steps: Vec<Step>,
-    first_step: Vec<u32>,
+    /// Row by row.
+    groups: Vec<Group>,
+    groups_in_row: usize,
+    /// Of each group some, one for each thread of its PEs.
+    slots: Vec<Slot>,
+    /// Of even cycles and of odd ones.
+    faces: [Faces; 2],
     /// The bit of each queue of a ramp.
     bit_of: Vec<u8>,
-    /// What to add to a PE's number for the neighbor at a port.
-    toward: [u32; RAMP + 1],
-    ramp_latency: u32,
+    /// The cycles in which wavelets moved less those from which they could, modulo 2^64; a wavelet that moves over a
+    /// link counts as if it waited from the same cycle on.
+    stalls: u64,
 }
 
 impl Machine<'_> {
@@ -128,19 +66,40 @@ impl Machine<'_> {
         let mut at = now;
         let mut active = true;
         while active && at < LAST_CYCLE {
-            active = false;
-            blocks::sweep(self.program.grid, at, |cycle, pes| {
-                let cycle = Cycle::new(cycle, packed.ramp_latency);
-                for pe in pes {
-                    active |= packed.visit(self, pe, &cycle);
-                }
-                Ok::<(), SimError>(())
-            })?;
-            at += blocks::CYCLES;
+            active = packed.sweep(self, at);
+            at += CYCLES;
             active = active || packed.will_wake(self, at);
         }
         packed.unpack(self)?;
         Ok(Some(at))
+    }
+}
+
+impl Packed {
+    /// Runs [`CYCLES`] cycles of all PEs, block by block, in the order of [`super::blocks`]. Returns whether anything
+    /// happened.
+    fn sweep(&mut self, m: &mut Machine<'_>, now: u32) -> bool {
+        let (rows, groups, cycles) = (m.program.grid.rows as usize, self.groups_in_row, CYCLES as usize);
+        let range = |first: usize, side: usize, t: usize, count: usize| {
+            first.saturating_sub(t)..(first + side).saturating_sub(t).min(count)
+        };
+        let mut active = false;
+        for row in (0..rows + cycles).step_by(ROWS) {
+            for group in (0..groups + cycles).step_by(GROUPS) {
+                for (t, at) in (now..now + CYCLES).enumerate() {
+                    let cycle = Cycle::new(at, m.options.ramp_latency, m.options.queue_depth);
+                    let mut moves = Moves::default();
+                    for row in range(row, ROWS, t, rows) {
+                        poll();
+                        for at in range(group, GROUPS, t, groups) {
+                            active |= self.visit(m, row, at, &cycle, &mut moves);
+                        }
+                    }
+                    self.stalls = self.stalls.wrapping_add(moves.stalls(&cycle, m.options.ramp_latency));
+                }
+            }
+        }
+        active
     }
 }
 

@@ -1,202 +1,356 @@
-//! One cycle of one PE and its router, in bit masks.
+//! One cycle of a group of PEs and their routers, in all lanes at once.
+//!
+//! Loops over lanes are written for the compiler to make vector instructions of them: they run over arrays of [`LANES`]
+//! words, take no branches, and read and write words whose places do not depend on a run's data.
+
+use unisono_base::narrow;
 
 use super::{
     super::{
         machine::{Machine, UNDONE},
         noop,
-        tables::RAMP,
+        pe::Thread,
+        tables::{Place, RAMP},
     },
-    AHEAD, Need, Packed, RAMP_ROOM, ROOM, Step, TO_PE, TO_ROUTER,
+    Packed,
+    faces::{Face, View},
+    group::{AHEAD, Group, LANES, Lanes, NEVER, NO_BITS, Slot, add, count_slices, nonzero, sub},
 };
 
-/// What is the same for all PEs in a cycle: the words of mail to write to, and what a move adds to the stalls.
+/// Bits of [`Slot::pace`] that hold the cycles to the next step.
+const PACE_BITS: u32 = 16;
+
+/// What is the same for all groups in a cycle.
 pub struct Cycle {
-    at: u32,
-    came: usize,
+    pub at: u32,
+    /// The words of the ramps: of wavelets that arrive, and of those that leave now.
+    routed: usize,
+    sent: usize,
     handed: usize,
-    room: usize,
-    /// By port of the output, for the wavelet; by port of the input, for the room that it leaves.
-    arrives: [usize; RAMP + 1],
-    frees: [usize; RAMP + 1],
-    /// By port of the output: a wavelet that moves to a link waits from the next cycle on.
-    stalls: [u64; RAMP + 1],
-    /// For what a PE sends, and from which cycle on it waits.
-    sends: usize,
-    sent: u64,
+    moved: usize,
+    /// The depth of a queue, and one less.
+    depth: ([u32; 4], [u32; 4]),
 }
 
 impl Cycle {
-    pub fn new(at: u32, ramp_latency: u32) -> Self {
-        let slot = |ahead: u32| ((at + ahead) % AHEAD) as usize;
-        let mut arrives = [TO_ROUTER + slot(1); RAMP + 1];
-        arrives[RAMP] = TO_PE + slot(ramp_latency);
-        let mut frees = [ROOM + ((at + 1) % 2) as usize; RAMP + 1];
-        frees[RAMP] = RAMP_ROOM;
-        let mut stalls = [u64::MAX; RAMP + 1];
-        stalls[RAMP] = u64::from(at);
+    pub fn new(at: u32, ramp_latency: u32, queue_depth: u32) -> Self {
+        let slot = |ahead: u32, slots: u32| ((at + ahead) % slots) as usize;
+        // No more words than wavelets can be under way, so that fewer are read.
+        let (up, down) = (ramp_latency + 2, ramp_latency + 1);
+        debug_assert!(up <= AHEAD, "`is_plain` checks the latency");
         Self {
             at,
-            came: TO_ROUTER + slot(0),
-            handed: TO_PE + slot(0),
-            room: ROOM + (at % 2) as usize,
-            arrives,
-            frees,
-            stalls,
-            sends: TO_ROUTER + slot(1 + ramp_latency),
-            sent: u64::from(at + 1 + ramp_latency),
+            routed: slot(0, up),
+            sent: slot(1 + ramp_latency, up),
+            handed: slot(0, down),
+            moved: slot(ramp_latency, down),
+            depth: (count_slices(queue_depth), count_slices(queue_depth - 1)),
         }
     }
 }
 
-impl Packed {
-    /// Runs one cycle of a PE and its router. Returns whether anything happened.
-    #[inline]
-    pub fn visit(&mut self, m: &mut Machine<'_>, pe: u32, cycle: &Cycle) -> bool {
-        let cell = &mut self.cells[pe as usize];
-        let came = std::mem::take(&mut cell.mail[cycle.came]);
-        cell.waiting.add(came);
-        cell.room.add(std::mem::take(&mut cell.mail[cycle.room]));
-        let moved = self.move_wavelets(pe, cycle);
-        let cell = &mut self.cells[pe as usize];
-        let handed = std::mem::take(&mut cell.mail[cycle.handed]);
-        cell.inbox.add(handed);
-        let stepped = self.visit_pe(m, pe, cycle);
-        let cell = &mut self.cells[pe as usize];
-        cell.ramp_room.add(std::mem::take(&mut cell.mail[RAMP_ROOM]));
-        came | handed != 0 || moved || stepped
+/// Moves of a cycle in each lane that count for the stalls.
+#[derive(Clone, Default)]
+pub struct Moves {
+    /// Wavelets that left a queue less those that entered one of another router.
+    pub left: Lanes,
+    /// Wavelets that PEs sent.
+    pub sent: Lanes,
+}
+
+impl Moves {
+    /// What these moves add to the stalls, modulo 2^64.
+    pub fn stalls(&self, cycle: &Cycle, ramp_latency: u32) -> u64 {
+        let sum = |of: &Lanes| of.iter().fold(0u32, |sum, &n| sum.wrapping_add(n));
+        // More wavelets may have come than left.
+        let left = i64::from(sum(&self.left).cast_signed()).cast_unsigned();
+        let sent = u64::from(sum(&self.sent));
+        left.wrapping_mul(u64::from(cycle.at)).wrapping_sub(sent * u64::from(cycle.at + 1 + ramp_latency))
+    }
+}
+
+#[expect(clippy::needless_range_loop, reason = "a lane has the same number in many arrays")]
+impl Group {
+    /// Moves wavelets through the routers, at most one over each outgoing link. Returns the bits of what came or left,
+    /// and the colors that left the ramps to the routers.
+    #[inline(always)]
+    pub fn move_wavelets(
+        &mut self,
+        view: &View<'_>,
+        face: &mut Face,
+        cycle: &Cycle,
+        moves: &mut Moves,
+    ) -> (u32, Lanes) {
+        let (mut came, mut full, mut any, mut several) = (self.to_router[cycle.routed], NO_BITS, 0, 0);
+        for n in 0..LANES {
+            came[n] |= view.arrive[0][n] | view.arrive[1][n] | view.arrive[2][n] | view.arrive[3][n];
+            for port in 0..RAMP {
+                // A wavelet that was sent there in the last cycle has taken the last place.
+                full[n] |= self.rows_to[port][n] & (view.full[port][n] | view.nearly[port][n] & view.left[port][n]);
+            }
+        }
+        let mut movable = NO_BITS;
+        for n in 0..LANES {
+            add(&mut self.waiting, n, came[n]);
+            let blocked = full[n] | self.rows_to[RAMP][n] & !nonzero(&self.inbox_room, n);
+            movable[n] = nonzero(&self.waiting, n) & !blocked;
+            several |= movable[n] & self.several[n];
+            any |= came[n] | movable[n];
+        }
+        let mut moved = NO_BITS;
+        if several == 0 {
+            self.move_to_one(&movable, &mut moved, face, moves);
+        } else {
+            self.move_to_several(movable, &mut moved, face, moves);
+        }
+        for n in 0..LANES {
+            sub(&mut self.waiting, n, moved[n]);
+            face.show(&self.waiting, n, cycle.depth);
+            // The color that went first goes last next time.
+            let turn = self.router_turn[n];
+            let later = self.present[n] & (turn << 1).wrapping_neg();
+            let next = first_of(if later == 0 { self.present[n] } else { later });
+            self.router_turn[n] = if moved[n] & turn == 0 { turn } else { next };
+            sub(&mut self.inbox_room, n, face.out[RAMP][n]);
+        }
+        self.to_pe[cycle.moved] = face.out[RAMP];
+        let (handed, mut freed) = (self.to_pe[cycle.handed], NO_BITS);
+        for n in 0..LANES {
+            add(&mut self.inbox, n, handed[n]);
+            any |= handed[n];
+            freed[n] = moved[n] & self.from_ramp[n];
+        }
+        (any, freed)
     }
 
-    /// Moves at most one wavelet over each outgoing link. Returns whether one moved.
-    #[inline]
-    fn move_wavelets(&mut self, pe: u32, cycle: &Cycle) -> bool {
-        let cell = &mut self.cells[pe as usize];
-        let open = cell.room.nonzero();
-        let mut movable = cell.waiting.nonzero() & open;
-        if movable == 0 {
-            return false;
+    /// Chooses for each link the first color in turn: no color goes to several.
+    #[inline(always)]
+    fn move_to_one(&self, movable: &Lanes, moved: &mut Lanes, face: &mut Face, moves: &mut Moves) {
+        for n in 0..LANES {
+            let from = self.router_turn[n].wrapping_neg();
+            for port in 0..=RAMP {
+                let able = movable[n] & self.rows_to[port][n];
+                let chosen = first_in_turn(able, from);
+                face.out[port][n] = chosen;
+                moved[n] |= chosen;
+            }
+            moves.left[n] = moves.left[n].wrapping_add(u32::from(face.out[RAMP][n] != 0));
         }
-        let rows = &mut self.rows[cell.first_row as usize..];
-        let mut several = movable & cell.several;
-        while several != 0 {
-            let row = several.trailing_zeros();
-            several &= several - 1;
-            let mut next = rows[row as usize].next;
-            while next != 0 {
-                if open >> next & 1 == 0 {
-                    movable &= !(1 << row);
+    }
+
+    /// Chooses colors one after the other, each with all links to which it goes.
+    #[inline(never)]
+    fn move_to_several(&self, mut movable: Lanes, moved: &mut Lanes, face: &mut Face, moves: &mut Moves) {
+        face.out = [NO_BITS; RAMP + 1];
+        let mut more = 1;
+        while more != 0 {
+            more = 0;
+            for n in 0..LANES {
+                let chosen = first_in_turn(movable[n], self.router_turn[n].wrapping_neg());
+                moved[n] |= chosen;
+                let (mut taken, mut left) = (chosen, u32::from(chosen != 0));
+                for port in 0..=RAMP {
+                    let to = self.rows_to[port][n];
+                    let goes = to & chosen;
+                    face.out[port][n] |= goes;
+                    taken |= if goes == 0 { 0 } else { to };
+                    left = left.wrapping_sub(u32::from(goes != 0 && port != RAMP));
                 }
-                next = rows[usize::from(next)].next;
+                moves.left[n] = moves.left[n].wrapping_add(left);
+                movable[n] &= !taken;
+                more |= movable[n];
             }
         }
-        let turn = u32::from(cell.router_turn);
-        let rows_to = cell.rows_to;
-        let (mut moved, mut more, mut stalls) = (0u32, 0u32, 0u64);
-        while movable != 0 {
-            let n = (movable.rotate_right(turn).trailing_zeros() + turn) % u32::BITS;
-            let row = &mut rows[n as usize];
-            row.moves += 1;
-            moved |= 1 << n;
-            let (from, to) = (usize::from(row.from), usize::from(row.to));
-            let before = pe.wrapping_add(self.toward[from]) as usize;
-            self.cells[before].mail[cycle.frees[from]] |= 1 << row.from_bit;
-            let after = pe.wrapping_add(self.toward[to]) as usize;
-            self.cells[after].mail[cycle.arrives[to]] |= 1 << row.to_bit;
-            stalls = stalls.wrapping_add(cycle.stalls[to]);
-            // The link is taken; a color that waits for it waits on.
-            movable &= !(rows_to[to] | 1 << n);
-            let mut next = row.next;
-            while next != 0 {
-                let output = &rows[usize::from(next)];
-                let to = usize::from(output.to);
-                let after = pe.wrapping_add(self.toward[to]) as usize;
-                self.cells[after].mail[cycle.arrives[to]] |= 1 << output.to_bit;
-                // The wavelet has left its queue once, but waits at each neighbor.
-                stalls = stalls.wrapping_add(cycle.stalls[to]).wrapping_sub(u64::from(cycle.at));
-                more |= 1 << next;
-                movable &= !rows_to[to];
-                next = output.next;
-            }
-        }
-        let cell = &mut self.cells[pe as usize];
-        cell.waiting.sub(moved);
-        cell.room.sub(moved | more);
-        cell.stalls = cell.stalls.wrapping_add(stalls);
-        if moved != 0 {
-            cell.last = cycle.at;
-        }
-        if moved >> turn & 1 == 1 {
-            // The one that went first goes last next time.
-            cell.router_turn = if turn + 1 == u32::from(cell.rows) { 0 } else { cell.router_turn + 1 };
-        }
-        moved != 0
     }
 
-    /// Does at most one step of an operation. Returns whether one was possible.
-    #[inline]
-    fn visit_pe(&mut self, m: &mut Machine<'_>, pe: u32, cycle: &Cycle) -> bool {
-        let cell = &self.cells[pe as usize];
-        let (inbox, room) = (cell.inbox.nonzero(), cell.ramp_room.nonzero());
-        let threads = cell.first_thread as usize..cell.first_thread as usize + usize::from(cell.threads);
-        let mut able = 0u32;
-        for (n, need) in self.needs[threads].iter().enumerate() {
-            let has_all = need.takes & !inbox | need.sends & !room == 0;
-            able |= u32::from(has_all & (need.earliest <= cycle.at)) << n;
+    /// The thread of each PE that can do a step and comes first in turn, as its bit.
+    #[inline(always)]
+    fn choose(&self, slots: &[Slot], cycle: &Cycle) -> Lanes {
+        let (mut inbox, mut room) = (NO_BITS, NO_BITS);
+        for n in 0..LANES {
+            inbox[n] = nonzero(&self.inbox, n);
+            room[n] = nonzero(&self.ramp_room, n);
         }
-        let turn = u32::from(cell.thread_turn);
-        while able != 0 {
-            let local = (able.rotate_right(turn).trailing_zeros() + turn) % u32::BITS;
-            let thread = (cell.first_thread + local) as usize;
-            let need = self.needs[thread];
-            if need.waits && must_wait(m, thread) {
-                able &= !(1 << local);
-                continue;
+        let mut able = NO_BITS;
+        for (k, slot) in slots.iter().enumerate() {
+            for n in 0..LANES {
+                let flipped = slot.flipped[n];
+                let takes = slot.takes[n] ^ slot.flip_takes[n] & flipped;
+                let sends = slot.sends[n] ^ slot.flip_sends[n] & flipped;
+                let has_all = takes & !inbox[n] | sends & !room[n] == 0;
+                // Cycles are below `NEVER`, and signed numbers are quicker to compare.
+                let is_time = slot.earliest[n].cast_signed() <= cycle.at.cast_signed();
+                able[n] |= u32::from(has_all & is_time) << k;
             }
-            if m.noisy && (cycle.at < m.start(pe as usize) || noop(m.options, pe, cycle.at)) {
-                return true;
-            }
-            self.step(m, pe, thread, local, need, cycle);
-            return true;
         }
-        false
+        let mut chosen = NO_BITS;
+        for n in 0..LANES {
+            chosen[n] = first_in_turn(able[n], self.thread_turn[n].wrapping_neg());
+        }
+        chosen
     }
 
-    #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "threads of a PE are few, as `is_plain` checks")]
-    fn step(&mut self, m: &mut Machine<'_>, pe: u32, thread: usize, local: u32, need: Need, cycle: &Cycle) {
-        let cell = &mut self.cells[pe as usize];
-        cell.inbox.sub(need.takes);
-        // The router was visited before: it sees the room in the next cycle.
-        cell.room.add(need.takes);
-        cell.ramp_room.sub(need.sends);
-        cell.mail[cycle.sends] |= need.sends;
-        cell.stalls = cell.stalls.wrapping_sub(cycle.sent * u64::from(need.sends_count));
-        cell.steps += 1;
-        cell.last = cycle.at;
-        cell.thread_turn = if local + 1 == u32::from(cell.threads) { 0 } else { local + 1 } as u8;
-        if m.threads[thread].advance(cycle.at).last {
-            m.cycle = cycle.at;
-            m.finish_op(pe, thread, local);
-            self.load(m, thread);
+    /// Does the steps of the chosen threads. Returns the lanes in which a thread's state is to be looked up.
+    #[inline(always)]
+    fn do_steps(
+        &mut self,
+        slots: &mut [Slot],
+        chosen: &Lanes,
+        freed: &Lanes,
+        cycle: &Cycle,
+        moves: &mut Moves,
+    ) -> Lanes {
+        let (mut took, mut sent, mut over) = (NO_BITS, NO_BITS, NO_BITS);
+        for (k, slot) in slots.iter_mut().enumerate() {
+            for n in 0..LANES {
+                let does = if chosen[n] & 1 << k == 0 { 0 } else { u32::MAX };
+                let flipped = slot.flipped[n];
+                let pace = slot.pace[n] ^ slot.flip_pace[n] & flipped;
+                took[n] |= does & (slot.takes[n] ^ slot.flip_takes[n] & flipped);
+                sent[n] |= does & (slot.sends[n] ^ slot.flip_sends[n] & flipped);
+                moves.sent[n] = moves.sent[n].wrapping_add(does & pace >> PACE_BITS);
+                let next = cycle.at + (pace & ((1 << PACE_BITS) - 1));
+                slot.earliest[n] = does & next | !does & slot.earliest[n];
+                slot.flipped[n] = flipped ^ does;
+                over[n] |= if slot.left[n] == 0 { does } else { 0 };
+                slot.left[n] = slot.left[n].wrapping_add(does);
+            }
         }
-        self.refresh(m, thread);
+        for n in 0..LANES {
+            sub(&mut self.inbox, n, took[n]);
+            // The router was visited before: it sees the room in the next cycle.
+            add(&mut self.inbox_room, n, took[n]);
+            sub(&mut self.ramp_room, n, sent[n]);
+            // The PE sees it in the next cycle too.
+            add(&mut self.ramp_room, n, freed[n]);
+            let turn = chosen[n] << 1;
+            let next = if turn & self.threads[n] == 0 { 1 } else { turn };
+            self.thread_turn[n] = if chosen[n] == 0 { self.thread_turn[n] } else { next };
+        }
+        self.to_router[cycle.sent] = sent;
+        over
+    }
+}
+
+/// The lowest bit.
+#[inline(always)]
+fn first_of(bits: u32) -> u32 {
+    bits & bits.wrapping_neg()
+}
+
+/// The first bit from a place on, or else the lowest one; `from` has all bits from that place on.
+#[inline(always)]
+fn first_in_turn(bits: u32, from: u32) -> u32 {
+    let later = bits & from;
+    first_of(if later == 0 { bits } else { later })
+}
+
+impl Packed {
+    /// Runs one cycle of a group. Returns whether anything happened.
+    #[inline(always)]
+    pub fn visit(&mut self, m: &mut Machine<'_>, row: usize, at: usize, cycle: &Cycle, moves: &mut Moves) -> bool {
+        let index = row * self.groups_in_row + at;
+        let group = &mut self.groups[index];
+        let slots = &mut self.slots[group.first_slot as usize..(group.first_slot + group.slots) as usize];
+        let [even, odd] = &mut self.faces;
+        let (before, now) = if cycle.at.is_multiple_of(2) { (&*odd, even) } else { (&*even, odd) };
+        let view = before.view(row, at);
+        let mut face = Face::closed();
+        let (mut any, freed) = group.move_wavelets(&view, &mut face, cycle, moves);
+        now.put(row, at, &face);
+        let mut chosen = group.choose(slots, cycle);
+        any |= chosen.iter().fold(0, |any, bit| any | bit);
+        if m.noisy {
+            keep_quiet(m, group.first_pe, &mut chosen, cycle.at);
+        }
+        let over = group.do_steps(slots, &chosen, &freed, cycle, moves);
+        if over.iter().fold(0, |any, mask| any | mask) != 0 {
+            self.look_up(m, index, &chosen, &over, cycle);
+        }
+        any != 0
     }
 
-    /// Notes what the next step of a thread needs.
-    #[inline]
-    pub fn refresh(&mut self, m: &Machine<'_>, thread: usize) {
-        let t = &m.threads[thread];
-        let Step { takes, sends, sends_count } = self.steps[(self.first_step[thread] + t.at_step()) as usize];
-        self.needs[thread] = Need { takes, sends, earliest: t.may_step_from(), sends_count, waits: t.has_to_wait() };
+    /// Looks up the state of threads that have done all steps that were foreseen.
+    #[cold]
+    fn look_up(&mut self, m: &mut Machine<'_>, index: usize, chosen: &Lanes, over: &Lanes, cycle: &Cycle) {
+        let (first_pe, first_slot) = (self.groups[index].first_pe, self.groups[index].first_slot as usize);
+        for lane in (0..LANES).filter(|&lane| over[lane] != 0) {
+            let pe = first_pe + narrow::<u32>(lane);
+            let local = chosen[lane].trailing_zeros();
+            let thread = (m.pe_threads[pe as usize] + local) as usize;
+            let t = &mut m.threads[thread];
+            t.do_regular_steps();
+            if t.advance(cycle.at).last {
+                m.cycle = cycle.at;
+                m.finish_op(pe, thread, local);
+                self.end_waits(m, pe, first_slot, lane);
+            }
+            self.foresee(m, thread, first_slot + local as usize, lane);
+        }
+    }
+
+    /// Lets threads of a PE go on that have waited for an operation.
+    fn end_waits(&mut self, m: &Machine<'_>, pe: u32, first_slot: usize, lane: usize) {
+        let threads = m.pe_threads[pe as usize] as usize..m.pe_threads[pe as usize + 1] as usize;
+        for (k, thread) in threads.enumerate().filter(|t| m.threads[t.1].has_to_wait()) {
+            self.slots[first_slot + k].earliest[lane] = earliest(m, thread);
+        }
+    }
+
+    /// Foresees the next steps of a thread.
+    pub fn foresee(&mut self, m: &Machine<'_>, thread: usize, slot: usize, lane: usize) {
+        let (t, slot) = (&m.threads[thread], &mut self.slots[slot]);
+        let bit_of = &self.bit_of;
+        let (now, other) = if t.is_done() {
+            Default::default()
+        } else {
+            (step(m, t, bit_of, t.at_step()), step(m, t, bit_of, t.other_step()))
+        };
+        slot.earliest[lane] = earliest(m, thread);
+        (slot.takes[lane], slot.flip_takes[lane]) = (now.takes, now.takes ^ other.takes);
+        (slot.sends[lane], slot.flip_sends[lane]) = (now.sends, now.sends ^ other.sends);
+        (slot.pace[lane], slot.flip_pace[lane]) = (now.pace, now.pace ^ other.pace);
+        (slot.flipped[lane], slot.left[lane]) = (0, t.regular_steps());
     }
 
     /// Whether a PE can go on by time alone from a cycle on, in which nothing happened for a while.
     pub fn will_wake(&self, m: &Machine<'_>, at: u32) -> bool {
-        let paused = |need: &Need| need.earliest != u32::MAX && need.earliest > at;
-        self.needs.iter().any(paused) || (m.noisy && (0..self.cells.len()).any(|pe| m.start(pe) > at))
+        let paused = |&earliest: &u32| earliest != NEVER && earliest > at;
+        self.slots.iter().any(|slot| slot.earliest.iter().any(paused))
+            || (m.noisy && (0..m.program.pe_count()).any(|pe| m.start(pe) > at))
     }
 }
 
+/// A step of an operation, as [`Slot`] has it.
+#[derive(Default)]
+struct Step {
+    takes: u32,
+    sends: u32,
+    pace: u32,
+}
+
+fn step(m: &Machine<'_>, t: &Thread, bit_of: &[u8], step: u8) -> Step {
+    let (sources, sinks) = t.places(&m.tables.places);
+    let mask =
+        |places: &[Place]| places.iter().filter_map(|p| p.queue()).fold(0u32, |mask, q| mask | 1 << bit_of[q as usize]);
+    let last = step + 1 == t.steps();
+    let sends = if last { mask(sinks) } else { 0 };
+    Step { takes: mask(&sources[t.takes_in(step)]), sends, pace: sends.count_ones() << PACE_BITS | t.pace_after(step) }
+}
+
+/// The first cycle in which the next step of a thread may be done, as far as is known.
+fn earliest(m: &Machine<'_>, thread: usize) -> u32 {
+    let t = &m.threads[thread];
+    let must_wait = || t.has_to_wait() && m.program.waits(t.op()).any(|w| m.op_span[w] == UNDONE);
+    if t.is_done() || must_wait() { NEVER } else { t.may_step_from() }
+}
+
+/// Drops the steps of PEs that idle in this cycle.
 #[cold]
-fn must_wait(m: &Machine<'_>, thread: usize) -> bool {
-    m.program.waits(m.threads[thread].op()).any(|w| m.op_span[w] == UNDONE)
+fn keep_quiet(m: &Machine<'_>, first_pe: u32, chosen: &mut Lanes, cycle: u32) {
+    for (pe, chosen) in (first_pe..).zip(chosen).filter(|(_, chosen)| **chosen != 0) {
+        if cycle < m.start(pe as usize) || noop(m.options, pe, cycle) {
+            *chosen = 0;
+        }
+    }
 }

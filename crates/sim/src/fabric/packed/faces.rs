@@ -1,0 +1,90 @@
+//! What the neighbors of PEs see of them, in the cycle after.
+
+use super::{
+    super::tables::RAMP,
+    group::{Counters, LANES, Lanes, NO_BITS, equal},
+};
+
+/// The words of a PE: the colors that left by each port to a neighbor, the colors whose queue is full, and those whose
+/// queue has one place left.
+const FIELDS: usize = 6;
+const FULL: usize = 4;
+const NEARLY: usize = 5;
+
+/// The ports by number: north, south, west, east, and the ramp.
+const OPPOSITE: [usize; RAMP] = [1, 0, 3, 2];
+
+/// What a group of PEs shows.
+pub struct Face {
+    /// The colors that leave by each port, to neighbors and to the PE.
+    pub out: [Lanes; RAMP + 1],
+    pub full: Lanes,
+    pub nearly: Lanes,
+}
+
+impl Face {
+    pub fn closed() -> Self {
+        Self { out: [NO_BITS; RAMP + 1], full: NO_BITS, nearly: NO_BITS }
+    }
+
+    /// Shows which queues have no more than one place left, before wavelets of this cycle arrive.
+    #[inline(always)]
+    pub fn show(&mut self, waiting: &Counters, lane: usize, (depth, less): ([u32; 4], [u32; 4])) {
+        self.full[lane] = equal(waiting, lane, depth);
+        self.nearly[lane] = equal(waiting, lane, less);
+    }
+}
+
+/// What a group of PEs sees of its neighbors, by port, and what it has shown itself.
+pub struct View<'a> {
+    pub arrive: [&'a Lanes; RAMP],
+    pub full: [&'a Lanes; RAMP],
+    pub nearly: [&'a Lanes; RAMP],
+    pub left: [&'a Lanes; RAMP],
+}
+
+/// What all PEs show in one cycle, with a border around the grid.
+#[derive(Clone)]
+pub struct Faces {
+    words: Vec<u32>,
+    /// Words of one field of a row.
+    stride: usize,
+}
+
+impl Faces {
+    pub fn new(rows: u32, groups: u32) -> Self {
+        let stride = (groups as usize + 2) * LANES;
+        Self { words: vec![0; (rows as usize + 2) * FIELDS * stride], stride }
+    }
+
+    fn start(&self, row: usize, group: usize) -> usize {
+        (row + 1) * FIELDS * self.stride + (group + 1) * LANES
+    }
+
+    fn lanes(&self, start: usize) -> &Lanes {
+        self.words[start..start + LANES].try_into().expect("a slice of LANES words")
+    }
+
+    /// What a group sees at the beginning of the next cycle.
+    #[inline(always)]
+    pub fn view(&self, row: usize, group: usize) -> View<'_> {
+        let (own, line) = (self.start(row, group), FIELDS * self.stride);
+        let beside = [own - line, own + line, own - 1, own + 1];
+        let field = |start: usize, field: usize| self.lanes(start + field * self.stride);
+        View {
+            arrive: std::array::from_fn(|port| field(beside[port], OPPOSITE[port])),
+            full: std::array::from_fn(|port| field(beside[port], FULL)),
+            nearly: std::array::from_fn(|port| field(beside[port], NEARLY)),
+            left: std::array::from_fn(|port| field(own, port)),
+        }
+    }
+
+    #[inline(always)]
+    pub fn put(&mut self, row: usize, group: usize, face: &Face) {
+        let (own, stride) = (self.start(row, group), self.stride);
+        let fields = face.out[..RAMP].iter().chain([&face.full, &face.nearly]);
+        for (n, lanes) in fields.enumerate() {
+            self.words[own + n * stride..own + n * stride + LANES].copy_from_slice(lanes);
+        }
+    }
+}

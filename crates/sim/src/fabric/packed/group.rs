@@ -1,0 +1,157 @@
+//! The state of a group of PEs with their routers, a lane for each.
+
+use super::super::tables::RAMP;
+
+/// PEs of a group: some next to each other in a row.
+pub const LANES: usize = 16;
+
+/// A word for each PE of a group. In most a bit stands for a color.
+pub type Lanes = [u32; LANES];
+
+/// All PEs without a bit.
+pub const NO_BITS: Lanes = [0; LANES];
+
+/// Cycles for which wavelets are under way on a ramp at most.
+pub const AHEAD: u32 = 8;
+
+/// In place of a cycle that does not come.
+pub const NEVER: u32 = i32::MAX as u32;
+
+/// Counters from 0 to 15 for all colors of all PEs of a group, in bit slices: bit `n` of slice `k` is bit `k` of
+/// counter `n`.
+pub type Counters = [Lanes; 4];
+
+/// The highest count.
+pub const MOST: u32 = 15;
+
+/// Adds 1 to the counters of a lane whose bit is set; none of them may be at its highest count.
+#[inline(always)]
+pub fn add(counters: &mut Counters, lane: usize, which: u32) {
+    let mut carry = which;
+    for slice in counters {
+        let old = slice[lane];
+        slice[lane] = old ^ carry;
+        carry &= old;
+    }
+}
+
+/// Takes 1 from the counters of a lane whose bit is set; none of them may be 0.
+#[inline(always)]
+pub fn sub(counters: &mut Counters, lane: usize, which: u32) {
+    let mut borrow = which;
+    for slice in counters {
+        let old = slice[lane];
+        slice[lane] = old ^ borrow;
+        borrow &= !old;
+    }
+}
+
+/// Returns the bits of the counters of a lane that are not 0.
+#[inline(always)]
+pub fn nonzero(counters: &Counters, lane: usize) -> u32 {
+    counters[0][lane] | counters[1][lane] | counters[2][lane] | counters[3][lane]
+}
+
+/// Returns the bits of the counters of a lane that are at a count, which is given as a word of 0 or 1 bits a slice.
+#[inline(always)]
+pub fn equal(counters: &Counters, lane: usize, count: [u32; 4]) -> u32 {
+    let differ = |k: usize| counters[k][lane] ^ count[k];
+    !(differ(0) | differ(1) | differ(2) | differ(3))
+}
+
+/// A count as [`equal`] compares with it.
+pub fn count_slices(count: u32) -> [u32; 4] {
+    std::array::from_fn(|k| if count >> k & 1 == 1 { u32::MAX } else { 0 })
+}
+
+/// Sets a counter that is 0.
+pub fn set(counters: &mut Counters, lane: usize, bit: u32, count: u32) {
+    debug_assert!(count <= MOST, "beyond the highest count");
+    for (k, slice) in counters.iter_mut().enumerate() {
+        slice[lane] |= (count >> k & 1) << bit;
+    }
+}
+
+/// Some PEs of a row with their routers. Lanes beyond the last column have no colors and no threads.
+#[derive(Clone, Default)]
+#[repr(align(64))]
+pub struct Group {
+    /// Wavelets in the queues of the router that may move.
+    pub waiting: Counters,
+    /// Wavelets that the PE may take, and room in the queues of the ramp to it.
+    pub inbox: Counters,
+    pub inbox_room: Counters,
+    /// Room in the queues of the ramp to the router.
+    pub ramp_room: Counters,
+    /// The colors that go to each port, those that go to several, those that come from the PE, and all of a router.
+    pub rows_to: [Lanes; RAMP + 1],
+    pub several: Lanes,
+    pub from_ramp: Lanes,
+    pub present: Lanes,
+    /// The bit of the color that comes first in the next turn, and the bit of the thread likewise.
+    pub router_turn: Lanes,
+    pub thread_turn: Lanes,
+    /// A bit for each thread.
+    pub threads: Lanes,
+    /// Wavelets under way on the ramps to the router and to the PE, by the cycle in which they arrive.
+    pub to_router: [Lanes; AHEAD as usize],
+    pub to_pe: [Lanes; AHEAD as usize],
+    pub first_pe: u32,
+    pub first_slot: u32,
+    pub slots: u32,
+}
+
+/// The next steps of one thread of each PE of a group.
+///
+/// A thread does `left` steps by the masks, every other one by the flipped masks, before its state is looked up.
+#[derive(Clone, Default)]
+#[repr(align(64))]
+pub struct Slot {
+    /// The first cycle in which the next step may be done.
+    pub earliest: Lanes,
+    /// The colors from which a step takes and to which it sends.
+    pub takes: Lanes,
+    pub sends: Lanes,
+    /// Cycles from a step to the next one in the lower half, and the number of colors to which it sends.
+    pub pace: Lanes,
+    /// What differs in every other step; and all ones in the lanes where that one is next.
+    pub flip_takes: Lanes,
+    pub flip_sends: Lanes,
+    pub flip_pace: Lanes,
+    pub flipped: Lanes,
+    pub left: Lanes,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn get(counters: &Counters, lane: usize, bit: u32) -> u32 {
+        (0..4).map(|k| (counters[k][lane] >> bit & 1) << k).sum()
+    }
+
+    #[test]
+    fn counters_count_like_numbers() {
+        let mut counters = Counters::default();
+        let mut plain = [0u32; 32];
+        for n in 0..32 {
+            plain[n as usize] = n % 16;
+            set(&mut counters, 3, n, n % 16);
+        }
+        let bits = |f: &dyn Fn(u32) -> bool| (0..32).filter(|&n| f(n)).fold(0u32, |m, n| m | 1 << n);
+        for step in 0..200u64 {
+            let draw = unisono_base::mix(step) as u32;
+            let up = bits(&|n| draw >> n & 1 == 1 && plain[n as usize] < MOST);
+            add(&mut counters, 3, up);
+            (0..32).for_each(|n| plain[n] += up >> n & 1);
+            let draw = unisono_base::mix(step + 1000) as u32;
+            let down = bits(&|n| draw >> n & 1 == 1 && plain[n as usize] > 0);
+            sub(&mut counters, 3, down);
+            (0..32).for_each(|n| plain[n] -= down >> n & 1);
+            assert_eq!((0..32).map(|n| get(&counters, 3, n)).collect::<Vec<_>>(), plain);
+            assert_eq!(nonzero(&counters, 3), bits(&|n| plain[n as usize] > 0));
+            assert_eq!(equal(&counters, 3, count_slices(5)), bits(&|n| plain[n as usize] == 5));
+            assert_eq!((nonzero(&counters, 2), nonzero(&counters, 4)), (0, 0));
+        }
+    }
+}
