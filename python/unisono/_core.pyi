@@ -82,6 +82,7 @@ __all__ = [
     "importers",
     "injection",
     "is_gpu_plan",
+    "is_switched_on",
     "limits_follow",
     "limits_now",
     "machine_presets",
@@ -219,16 +220,6 @@ class Channel:
     @property
     def per_node(self) -> int: ...
     def add(self, plan: bytes, anywhere: bool = False) -> int: ...
-    def is_elsewhere(
-        self,
-        plan: int,
-        collective: str,
-        root: int,
-        elements: int,
-        unit: int,
-        datatype: int = 0,
-        op: int | None = None,
-    ) -> bool: ...
     def find(
         self,
         plan: int,
@@ -238,7 +229,7 @@ class Channel:
         unit: int,
         datatype: int = 0,
         op: int | None = None,
-    ) -> int | None: ...
+    ) -> int | str: ...
     def start(
         self,
         plan: int,
@@ -712,6 +703,7 @@ def traffic_flows(
     machine: Machine, pattern: str, bytes: int, seed: int
 ) -> tuple[float, npt.NDArray[np.float64], float, float]: ...
 def size_class(bytes: int) -> tuple[int, int]: ...
+def is_switched_on(name: str) -> tuple[bool, str | None]: ...
 def plan_size_class(collective: str, machine: Machine, ranks: int, bytes: int, commutes: bool) -> Plan | None: ...
 def propose(collective: str, machine: Machine, ranks: int, elements: int, algorithm: str) -> Plan | None: ...
 def worthwhile(

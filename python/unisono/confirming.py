@@ -3,11 +3,12 @@
 A choice is the best of several noisy times, so its own time is mostly too good. Each row that names a schedule is timed
 beside the library at the measured sizes that it serves and at its first and last size, which were interpolated. Where
 the median over rounds of the ratio of both times is not below 1, the library serves that size and those up to the next
-ones that were confirmed.
+ones that were confirmed. Short sizes have a stricter rule (:func:`refusal`).
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 from statistics import median
 from typing import Any
 
@@ -17,7 +18,7 @@ from unisono.mpi.collectives import Collectives
 from unisono.mpi.groups import members, nodes, wait_for
 from unisono.tuning import MOSTLY, SHORT, Row, contestants, is_idle
 
-__all__ = ["Trial", "confirm", "joined", "kept", "trial_counts"]
+__all__ = ["Trial", "confirm", "joined", "kept", "refusal", "trial_counts"]
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,13 @@ class Trial:
     algorithm: str
     #: The median over rounds of the schedule's time divided by the library's.
     ratio: float
-    kept: bool
+    #: Why the library serves the size; empty where the schedule does.
+    why: str = ""
+
+    @property
+    def kept(self) -> bool:
+        """Whether the schedule serves the size."""
+        return not self.why
 
     @property
     def name(self) -> str:
@@ -40,7 +47,7 @@ class Trial:
 
     def report(self) -> dict[str, Any]:
         """The trial for JSON."""
-        return dict(self.__dict__)
+        return self.__dict__ | {"kept": self.kept, "why": self.why or None}
 
 
 def trial_counts(row: Row, counts: Sequence[int]) -> list[int]:
@@ -148,5 +155,20 @@ def _measured(
 def _trial(row: Row, count: int, result: Contest, rounds: int, idle: bool) -> Trial:
     library, schedule = result.timings
     ratio = median(own / other for own, other in zip(schedule.rounds, library.rounds, strict=True))
-    holds = idle and result.won_all(1) >= MOSTLY * rounds if 4 * count < SHORT else ratio < 1
-    return Trial(row.collective, row.ranks, row.per_node, 4 * count, row.name, ratio, holds)
+    why = refusal(4 * count, ratio, result.won_all(1), rounds, idle=idle)
+    return Trial(row.collective, row.ranks, row.per_node, 4 * count, row.name, ratio, why)
+
+
+def refusal(size: int, ratio: float, won: int, rounds: int, *, idle: bool) -> str:
+    """Why the library serves a size again; empty where the schedule was confirmed.
+
+    ``won`` counts the rounds in which every time of the schedule was below the library's, of ``rounds``. Short sizes go
+    by it, where cores are idle: a call then takes about a microsecond, and medians follow what else the cores do.
+    """
+    if size >= SHORT:
+        return "" if ratio < 1 else "it needs a median below the library's"
+    rule = f"below {SHORT // 1024} KiB it needs"
+    if not idle:
+        return f"{rule} a core for each rank, and cores were shared or busy"
+    least = ceil(MOSTLY * rounds)
+    return "" if won >= least else f"{rule} {least} of {rounds} rounds below all times of the library, and won {won}"

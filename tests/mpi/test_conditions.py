@@ -98,6 +98,8 @@ for count in (16, 1024):
         (OPEN_MPI, f"openmpi 4.1.4 yield {CORES}", SPIN, False),
         (OPEN_MPI, f"openmpi 4.1.4 yield {CORES}", SPIN | {"UNISONO_ANYWHERE": "1"}, True),
         (OPEN_MPI, f"mpich 5.0.2 spin {CORES}", SPIN, False),
+        (OPEN_MPI, f"openmpi 4.1.4 yield {CORES}", SPIN | {"UNISONO_ANYWHERE": "OFF"}, False),
+        (OPEN_MPI, f"openmpi 4.1.4 yield {CORES}", SPIN | {"UNISONO_ANYWHERE": "maybe"}, True),
         (MPICH, f"mpich 4.0.2 spin {CORES}", {}, True),
         (MPICH, f"openmpi 5.0.11 spin {CORES}", {}, False),
     ],
@@ -111,6 +113,9 @@ def test_a_world_asks_for_the_conditions_of_rows(
     elsewhere = "library because its row of t.plan was measured where ranks wait in another way"
     short = "recursive-doubling by t.plan, 0 to 4095 bytes" if serves else elsewhere
     assert done.stdout.splitlines() == [short, "ring by t.plan, 4096 to any bytes"]
+    # As under the preload library, and once, by rank 0.
+    line = 'unisono: UNISONO_ANYWHERE is "maybe", which counts as 1; accepted are 0, 1, false, true, off and on'
+    assert done.stderr.count(line) == (env.get("UNISONO_ANYWHERE") == "maybe")
 
 
 @pytest.mark.parametrize("abi", ["openmpi"])

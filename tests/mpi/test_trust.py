@@ -171,6 +171,22 @@ def test_operators_that_do_not_commute_keep_the_order_of_the_ranks(
     assert served["reduce"] > 10
 
 
+@pytest.mark.parametrize("safe", [False, True])
+@pytest.mark.parametrize("abi", ["openmpi", "mpich"])
+def test_rows_for_operators_that_commute_serve_no_others(
+    compiled: Compile, tmp_path: Path, abi: str, safe: bool
+) -> None:
+    """A ring turns the order of the ranks. The program's operators are served only where they are declared safe."""
+    path, said = tmp_path / "t.plan", tmp_path / "report"
+    un.save_plans([(un.plan("allreduce", "archer", shape=4, elements=64, algorithm="ring"), 0, None)], path)
+    options = ("--plan", str(path), "--report", str(said), *(["--safe-ops"] if safe else []))
+    done = run(4, compiled("operators", abi), "users", options=options)
+    assert (done.code, done.out) == (0, "ok 4\n"), done.out + done.err
+    lengths = 17
+    # Five sums and products of each length, and one sum by the program's own commutative operator.
+    assert report(said)["allreduce", "ring"] == lengths * (6 if safe else 5)
+
+
 @pytest.mark.parametrize(("abi", "ranks"), [("openmpi", 2), ("openmpi", 4), ("mpich", 2), ("abi", 2)])
 def test_threads_make_use_and_free_communicators_at_once(
     compiled: Compile, plan: Plans, tmp_path: Path, abi: str, ranks: int

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,72 @@ def test_what_ran_and_why(tmp_path: Path, safe: bool) -> None:
         else "allreduce of 400 bytes on 2 ranks: library, "
         "because the operator is the program's own, and was not declared safe",
         "allreduce of 400 bytes on 2 ranks: recursive-doubling, by t.plan, 64 to 1000 bytes",
+    ]
+
+
+REASONS = """
+import numpy as np
+from mpi4py import MPI
+from unisono import mpi
+world = mpi.world(plan="{plan}", safe_ops=True)
+def said(call, *arguments, **options):
+    call(*arguments, **options)
+    if world.rank == 0:
+        print(world.last.collective, world.last.bytes, world.last.why)
+def compose(left, right, datatype):
+    a, b = np.frombuffer(left, "i8").reshape(-1, 2), np.frombuffer(right, "i8").reshape(-1, 2)
+    b[:] = np.stack([a[:, 0] * b[:, 0], a[:, 0] * b[:, 1] + a[:, 1]], axis=1)
+said(world.allreduce, np.ones(100))
+said(world.allreduce, np.ones(1000))
+said(world.allreduce, np.ones(5000))
+maps = np.ones((8, 2), "i8")
+composed = MPI.Op.Create(compose, commute=False)
+said(world.allreduce, maps, op=composed)
+said(world.allgather, np.ones(7, "u1"))
+said(world.allgather, np.ones(6, "u1"))
+own = world.last
+said(world.reduce, maps.copy(), op=composed, root=1)
+said(world.bcast, np.ones(8))
+if world.rank == 0:
+    print(own.algorithm, own.planned)
+"""
+
+
+def test_a_world_states_why_no_row_serves(tmp_path: Path) -> None:
+    """Each reason by which a row is refused has a sentence of its own."""
+    # Of pieces of three elements, in two messages: it has no name, and serves pieces that three divides.
+    own = un.ScheduleBuilder(ranks=2, elements=3, collective="allgather")
+    streams = [own.stream(rank, 1 - rank) for rank in range(2)]
+    for first, last in ((0, 1), (1, 3)):
+        for rank in range(2):
+            given, got = own.input(rank)[first:last], own.output(rank)
+            here, there = 3 * rank, 3 * (1 - rank)
+            own.combine(rank, [given], [streams[rank], got[here + first : here + last]])
+            own.combine(rank, [streams[1 - rank]], [got[there + first : there + last]])
+    of = partial(un.plan, machine="archer", shape=2)
+    plan = tmp_path / "t.plan"
+    un.save_plans(
+        [
+            (of("allreduce", elements=100), 64, 1000),
+            (("allreduce", 2), 1001, 10_000),
+            (own.build(), 0, None),
+            (of("reduce", elements=8, op="ordered", dtype="i64"), 0, None),
+            (of("broadcast", elements=8), 0, None, 1),
+        ],
+        plan,
+    )
+    done = launch(OPEN_MPI, 2, "-c", REASONS.format(plan=plan))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines() == [
+        "allreduce 800 by t.plan, 64 to 1000 bytes",
+        "allreduce 8000 because t.plan leaves these bytes to it",
+        "allreduce 40000 because t.plan has no row for these bytes",
+        "allreduce 128 because no row of t.plan for these bytes fits the operator",
+        "allgather 7 because the schedule of t.plan does not divide this count",
+        "allgather 6 by t.plan, 0 to any bytes",
+        "reduce 128 because the row of t.plan serves another root",
+        "broadcast 64 because t.plan has no row for broadcast on 2 ranks, 2 a node",
+        "unnamed True",
     ]
 
 

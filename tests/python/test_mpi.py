@@ -490,8 +490,9 @@ def test_rows_that_overlap_are_refused(tmp_path: Path) -> None:
     assert [row["algorithm"] for row in un.load_plans(tmp_path / "x.plan")] == [made.algorithm, None]
 
 
-def test_a_schedule_of_ones_own_is_a_row(tmp_path: Path, compiled: Compile) -> None:
-    b = un.ScheduleBuilder(ranks=2, elements=4, name="swap")
+@pytest.mark.parametrize(("name", "named"), [("swap", "swap"), ("", "unnamed")])
+def test_a_schedule_of_ones_own_is_a_row(tmp_path: Path, compiled: Compile, name: str, named: str) -> None:
+    b = un.ScheduleBuilder(ranks=2, elements=4, name=name)
     streams = [b.stream(r, 1 - r) for r in range(2)]
     for r in range(2):
         b.combine(r, [b.input(r)], [streams[r]])
@@ -502,4 +503,4 @@ def test_a_schedule_of_ones_own_is_a_row(tmp_path: Path, compiled: Compile) -> N
     said = tmp_path / "report"
     done = run(2, compiled("collectives", "openmpi"), "77", options=("--plan", str(path), "--report", str(said)))
     assert (done.code, done.out) == (0, "ok 2\n"), done.err
-    assert report(said)["allreduce", "swap"] == 6
+    assert report(said)["allreduce", named] == 6

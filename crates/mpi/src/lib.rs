@@ -24,6 +24,7 @@ mod requests;
 mod route;
 mod rows;
 mod shared;
+mod switch;
 mod symbols;
 mod watch;
 
@@ -39,4 +40,5 @@ pub use parts::{Corners, Layout, Parts};
 pub use planned::Planned;
 pub use requests::{GeneralRequest, PersistentRequest};
 pub use rows::{Rows, Unserved};
+pub use switch::is_on;
 pub use watch::{CallNotes, noted_length};

@@ -57,6 +57,22 @@ pub enum Unserved {
     Elsewhere,
 }
 
+impl Unserved {
+    /// One word, for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Collective => "collective",
+            Self::Size => "size",
+            Self::Operator => "operator",
+            Self::Library => "library",
+            Self::TooLong => "too-long",
+            Self::Root => "root",
+            Self::Count => "count",
+            Self::Elsewhere => "elsewhere",
+        }
+    }
+}
+
 /// The rows never change, so threads may share them.
 pub struct Rows {
     pub(crate) plan: Arc<PlanFile>,

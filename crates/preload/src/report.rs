@@ -59,7 +59,10 @@ fn add(kind: usize, bytes: u64, ranks: u32, row: Result<usize, Reason>, took: Du
 /// The algorithm of a row of the plan.
 pub fn name_of(row: usize) -> String {
     let plan = settings().plan.as_ref();
-    plan.and_then(|plan| plan.table().rows().get(row)).map_or_else(String::new, |row| row.choice.to_string())
+    let name =
+        plan.and_then(|plan| plan.table().rows().get(row)).map_or_else(String::new, |row| row.choice.to_string());
+    // A schedule of the user's own may have no name, and `library` is none of a schedule.
+    if name.is_empty() { "unnamed".to_owned() } else { name }
 }
 
 /// Words of one row that ranks send: the key, calls, nanoseconds.

@@ -1,7 +1,7 @@
 //! What the environment asks for, read once.
 
 use std::{
-    ffi::{OsStr, OsString},
+    ffi::OsString,
     fs::OpenOptions,
     io::{Read, Write},
     os::unix::fs::OpenOptionsExt,
@@ -11,6 +11,7 @@ use std::{
 };
 
 use unisono_collective::Choice;
+use unisono_mpi::is_on;
 use unisono_schedule::plan_file::PlanFile;
 
 pub enum Report {
@@ -84,23 +85,13 @@ impl Settings {
     }
 }
 
-/// A switch of the environment. A value that is neither on nor off counts as on, and the first rank says so.
+/// Whether a switch of the environment is on. The first rank reports a value that is neither on nor off.
 fn flag(name: &str) -> bool {
-    let Some(value) = std::env::var_os(name) else { return false };
-    switch(&value).unwrap_or_else(|| {
+    is_on(name, |line| {
         if is_first() {
-            say(&format!("{name} is {value:?}, which counts as 1; accepted are 0, 1, false, true, off and on"));
+            say(line);
         }
-        true
     })
-}
-
-fn switch(value: &OsStr) -> Option<bool> {
-    match value.to_str()?.to_ascii_lowercase().as_str() {
-        "" | "0" | "false" | "off" => Some(false),
-        "1" | "true" | "on" => Some(true),
-        _ => None,
-    }
 }
 
 /// Whether this is the first rank, as launchers tell their processes before MPI is initialised; without one, it is.

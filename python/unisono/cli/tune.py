@@ -182,7 +182,7 @@ def _print_trials(trials: list[Trial]) -> None:
         print_lines(f"{kept} of {counted(len(trials), 'size')} confirmed in pairs with the library")
     for trial in trials:
         if not trial.kept:
-            ratio = f"{trial.ratio:.2f} times the library's time"
+            ratio = f"{trial.ratio:.2f} times the library's time; {trial.why}"
             print_lines(f"left to the library: {trial.name} of {trial.bytes} bytes on {trial.ranks} ranks, {ratio}")
 
 

@@ -1,6 +1,7 @@
 """Where a world's schedules come from: a machine's model, a plan file, or nowhere."""
 
 import os
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -59,7 +60,7 @@ class Ran:
     ranks: int
     #: The most ranks that share a node.
     per_node: int
-    #: ``library``: the MPI library's own.
+    #: ``library``: the MPI library's own. ``unnamed``: a schedule without a name.
     algorithm: str
     why: str
     params: dict[str, str] = field(default_factory=dict)
@@ -102,17 +103,10 @@ class Group:
         numbers = [channel.add(plan, anywhere) for channel in self._channels]
         return numbers[0]
 
-    def row(self, number: int, call: Call) -> int | None:
-        """The row of a plan that serves a call."""
+    def find(self, number: int, call: Call) -> int | str:
+        """The row of a plan that serves a call, or one word for the reason why none does."""
         channel = self._channels[0]
         return channel.find(number, call.collective, call.root, call.elements, call.unit, call.datatype, call.op)
-
-    def is_elsewhere(self, number: int, call: Call) -> bool:
-        """Whether the row of a plan for a call was measured where ranks wait in another way."""
-        channel = self._channels[0]
-        return channel.is_elsewhere(
-            number, call.collective, call.root, call.elements, call.unit, call.datatype, call.op
-        )
 
     def ran(self, call: Call, algorithm: str, why: str, **more: Any) -> Ran:
         """The record of a call."""
@@ -164,34 +158,44 @@ class Table:
     def choose(self, call: Call) -> tuple[int | None, Ran]:
         """The row that serves, if one does."""
         group = self._group
-        why = call.refused
-        row = None if why else group.row(self._number, call)
-        if row is not None:
-            found = self._rows[row]
-            reason = f"by {self._name}, {_range(found)}"
-            return self._number, group.ran(call, found["algorithm"] or "library", reason, params=found["params"])
-        return None, group.ran(call, "library", f"because {why or self._why_not(call)}")
+        if call.refused:
+            return None, group.ran(call, "library", f"because {call.refused}")
+        row = group.find(self._number, call)
+        if isinstance(row, str):
+            return None, group.ran(call, "library", f"because {self._why_not(call, row)}")
+        found = self._rows[row]
+        reason = f"by {self._name}, {_range(found)}"
+        return self._number, group.ran(call, found["algorithm"] or "unnamed", reason, params=found["params"])
 
-    def _why_not(self, call: Call) -> str:
-        what = f"{call.collective} on {self._group.ranks} ranks"
-        rows = [r for r in self._rows if (r["collective"], r["ranks"]) == (call.collective, self._group.ranks)]
-        if not rows:
-            return f"{self._name} has no row for {what}"
-        if not (placed := [r for r in rows if r["per_node"] in (None, self._group.per_node)]):
-            return f"{self._name} has no row for {what}, {self._group.per_node} a node"
-        size = [r for r in placed if r["first_bytes"] <= call.bytes and call.bytes <= (r["last_bytes"] or call.bytes)]
-        if size and self._group.is_elsewhere(self._number, call):
-            return f"its row of {self._name} was measured where ranks wait in another way"
-        if any(r["algorithm"] is None for r in size):
-            return f"{self._name} leaves these bytes to it"
-        if not size:
-            return f"{self._name} has no row for these bytes"
-        return f"no row of {self._name} for these bytes fits the operator and the count"
+    def _why_not(self, call: Call, reason: str) -> str:
+        """A sentence for a reason of :meth:`Group.find`."""
+        if reason == "collective":
+            ranks = self._group.ranks
+            placed = any((r["collective"], r["ranks"]) == (call.collective, ranks) for r in self._rows)
+            where = f", {self._group.per_node} a node" if placed else ""
+            return f"{self._name} has no row for {call.collective} on {ranks} ranks{where}"
+        return _REASONS[reason].format(self._name)
+
+
+#: By the reason of :meth:`Group.find`, with the name of the plan.
+_REASONS = {
+    "size": "{} has no row for these bytes",
+    "operator": "no row of {} for these bytes fits the operator",
+    "library": "{} leaves these bytes to it",
+    "too-long": "no row of {} serves more than 2147483647 bytes of a rank",
+    "root": "the row of {} serves another root",
+    "count": "the schedule of {} does not divide this count",
+    "elsewhere": "its row of {} was measured where ranks wait in another way",
+    "unreadable": "a program of {} cannot be read",
+}
 
 
 def _is_anywhere() -> bool:
     """Whether the environment permits rows that were measured under other conditions."""
-    return os.environ.get("UNISONO_ANYWHERE", "").lower() not in {"", "0", "false", "off"}
+    on, complaint = _core.is_switched_on("UNISONO_ANYWHERE")
+    if complaint:
+        sys.stderr.write(f"unisono: {complaint}\n")
+    return on
 
 
 def _range(row: PlanRow) -> str:
@@ -224,7 +228,7 @@ class Model:
         number, why, more = self._made[key]
         if number is None:
             return None, group.ran(call, "library", why)
-        if group.row(number, call) is None:
+        if isinstance(group.find(number, call), str):
             return None, group.ran(
                 call, "library", "because the schedule does not divide this count, or it is too large"
             )

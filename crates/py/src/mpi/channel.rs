@@ -32,6 +32,13 @@ pub struct Channel {
     per_node: u32,
 }
 
+/// The answer of [`Channel::find`]: a number or a word.
+#[derive(IntoPyObject)]
+enum Found {
+    Row(usize),
+    Unserved(&'static str),
+}
+
 const IN_USE: &str =
     "a call is under way on this channel in another thread; wait for it, or give each thread a world of its own";
 
@@ -89,7 +96,7 @@ impl Channel {
         Ok(state.plans.len() - 1)
     }
 
-    /// The row of a plan that serves a call, if one does. `unit` is the bytes of an element.
+    /// The row of a plan that serves a call, or the reason why none does. `unit` is the bytes of an element.
     #[pyo3(signature = (plan, collective, root, elements, unit, datatype = 0, op = None))]
     #[expect(clippy::too_many_arguments, reason = "what all ranks of a call know")]
     fn find(
@@ -101,28 +108,14 @@ impl Channel {
         unit: usize,
         datatype: usize,
         op: Option<usize>,
-    ) -> PyResult<Option<usize>> {
+    ) -> PyResult<Found> {
         let call = self.call(collective, root, elements, unit, datatype, op)?;
         let rows = lock(&self.shared.rows).get(plan).and_then(Option::clone);
-        Ok(rows.and_then(|rows| rows.find(&call).map(|entry| rows.row(call.kind, entry))))
-    }
-
-    /// Whether [`Channel::find`] finds no row because the row for the call was measured under other conditions.
-    #[pyo3(signature = (plan, collective, root, elements, unit, datatype = 0, op = None))]
-    #[expect(clippy::too_many_arguments, reason = "what all ranks of a call know")]
-    fn is_elsewhere(
-        &self,
-        plan: usize,
-        collective: &str,
-        root: u32,
-        elements: usize,
-        unit: usize,
-        datatype: usize,
-        op: Option<usize>,
-    ) -> PyResult<bool> {
-        let call = self.call(collective, root, elements, unit, datatype, op)?;
-        let rows = lock(&self.shared.rows).get(plan).and_then(Option::clone);
-        Ok(rows.is_some_and(|rows| rows.unserved(&call) == Some(Unserved::Elsewhere)))
+        let Some(rows) = rows else { return Ok(Found::Unserved("unreadable")) };
+        Ok(match rows.find(&call) {
+            Some(entry) => Found::Row(rows.row(call.kind, entry)),
+            None => Found::Unserved(rows.unserved(&call).map_or("unreadable", Unserved::name)),
+        })
     }
 
     /// Begins a call that [`Channel::find`] found a row for, and says whether it is over; with `wait` it is. An input

@@ -21,8 +21,8 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use pyo3::PyErr;
-use unisono_mpi::Failed;
+use pyo3::{PyErr, pyfunction};
+use unisono_mpi::{Failed, is_on};
 
 pub use channel::Channel;
 pub use threads::{NOT_RUNNING, enter};
@@ -31,6 +31,14 @@ use crate::errors::Error;
 
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether a switch of the environment is on, and a line about a value that is neither on nor off.
+#[pyfunction]
+pub fn is_switched_on(name: &str) -> (bool, Option<String>) {
+    let mut complaint = None;
+    let on = is_on(name, |line| complaint = Some(line.to_owned()));
+    (on, complaint)
 }
 
 pub fn mpi_error(Failed(code): Failed) -> PyErr {
