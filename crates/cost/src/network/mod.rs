@@ -9,6 +9,7 @@ mod routed;
 mod schedule;
 mod speeds;
 mod timetable;
+mod together;
 mod used_links;
 
 use unisono_machine::{
@@ -21,6 +22,7 @@ pub use group_loads::GroupLoad;
 pub use model::NetworkModel;
 pub use schedule::{MessageRound, message_rounds};
 pub use speeds::Speeds;
+pub use together::{groups_together, messages_together};
 use unisono_synthesis::{Fabric, Graph};
 pub use used_links::{UsedLinks, message_pairs};
 

@@ -10,9 +10,7 @@ use unisono_algorithms::{Algorithm, AlgorithmError, Case, Params, Profile, ranks
 use unisono_base::interrupt::check;
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_cost::network::{
-    GroupLoad, MessageRound, NetworkPart, UsedLinks,
-    bounds::{groups_together, messages_together},
-    message_rounds,
+    GroupLoad, MessageRound, NetworkPart, UsedLinks, groups_together, message_rounds, messages_together,
 };
 use unisono_lower::{Exchange, Flow, tasks::Charges};
 use unisono_machine::network::{MachinesPer, Network};

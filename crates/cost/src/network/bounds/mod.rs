@@ -7,7 +7,6 @@ mod flow;
 mod injection;
 mod latency;
 mod partition;
-mod together;
 
 use unisono_collective::Collective;
 use unisono_machine::network::{Network, Topology};
@@ -19,7 +18,6 @@ pub use flow::Flow;
 pub use injection::Injection;
 pub use latency::Latency;
 pub use partition::Partition;
-pub use together::{groups_together, messages_together};
 
 use unisono_synthesis::Fabric;
 

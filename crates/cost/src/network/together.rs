@@ -1,4 +1,5 @@
-//! The bounds [`Cut`] and [`Partition`] of several groups that make a collective at once, and of messages between pairs.
+//! The bounds [`Cut`] and [`Partition`] of several groups that make a collective at once, and of messages between
+//! pairs.
 //!
 //! Alone, one group may use links that all groups need: eight groups with a GPU in every box each could send over
 //! all eight interfaces of a box, but not all at once. Together, what all groups must move across the border of a part
@@ -10,8 +11,11 @@ use unisono_base::interrupt::poll;
 use unisono_collective::{Collective, Kind};
 use unisono_synthesis::partition::Parts;
 
-use super::{Cut, Partition};
-use crate::{Bound, Time, network::NetworkPart};
+use super::{
+    NetworkPart,
+    bounds::{Cut, Partition},
+};
+use crate::{Bound, Time};
 
 /// The larger bound of groups of ranks that make a collective at the same time; `None` of a kind without one.
 pub fn groups_together<'a>(
