@@ -226,3 +226,22 @@ def test_files_that_are_no_schedules_are_said_to_be_none(tmp_path: Path) -> None
         ran = call(command, str(page), *(("--machine", "archer") if command == "simulate" else ()))
         assert ran.code == 2
         assert "is no schedule: it begins with '<!doctype html>'" in ran.err
+
+
+def test_a_long_list_of_needless_communication_is_cut(tmp_path: Path) -> None:
+    attributes = "channel_id=1, replica_groups=[1,8]<=[8], dimensions={0}, use_global_device_ids=true"
+    gathers = [f"  %g.{n} = f32[8]{{0}} all-gather(%x), {attributes}" for n in range(14)]
+    lines = [
+        "HloModule m, num_partitions=8",
+        "",
+        "ENTRY %main (x: f32[1]) -> f32[8] {",
+        "  %x = f32[1]{0} parameter(0)",
+    ]
+    program = tmp_path / "m.hlo"
+    program.write_text("\n".join([*lines, *gathers, "  ROOT %r = f32[8]{0} copy(%g.13)", "}", ""]))
+    request = ("workload", "--from", str(program), "--machine", "dgx-h100")
+    printed = [line for line in text_of(*request).splitlines() if "is not needed" in line]
+    assert len(printed) == 10
+    listed = json_of(*request)["second_opinion"]
+    assert len(listed) == 13
+    assert "and 3 more, of which cheaper ones would save" in text_of(*request)

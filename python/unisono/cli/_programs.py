@@ -8,6 +8,9 @@ from unisono.cli._output import duration, number, params_text, print_lines, prin
 
 __all__ = ["parse_algorithms", "parse_changes", "print_step"]
 
+# Communications that a cheaper one could replace are printed up to this number, the costly ones first.
+_MOST_OPINIONS = 10
+
 
 def parse_changes(text: str) -> dict[str, object]:
     """The changes of one `--what-if`: ``link_gbps=800,planes=2``.
@@ -79,8 +82,7 @@ def print_step(report: StepReport) -> None:
     figures = ["takes", *slowest, "ratio", "share", "exposed"]
     columns = ["collective", "groups", "bytes", "count", "algorithm", *figures]
     print_table(columns, rows, right=["groups", "bytes", "count", *figures])
-    for row in report["second_opinion"]:
-        print_lines("", _opinion(row))
+    _print_opinions(report["second_opinion"])
     if report["notes"]:
         print_lines("", *report["notes"])
     if report["unknown"]:
@@ -104,6 +106,17 @@ def print_step(report: StepReport) -> None:
         columns = ["what if", "step", "communication", "exposed", "times faster"]
         columns += ["network, M$", "step x price"] if priced else []
         print_table(columns, changed, right=columns[1:])
+
+
+def _print_opinions(rows: list[SecondOpinion]) -> None:
+    """Prints the communications that a cheaper one could replace, those that save most first."""
+    if not rows:
+        return
+    rows = sorted(rows, key=lambda row: -row["saved_seconds"])
+    print_lines("", *map(_opinion, rows[:_MOST_OPINIONS]))
+    if more := rows[_MOST_OPINIONS:]:
+        saved = duration(sum(row["saved_seconds"] for row in more))
+        print_lines(f"and {len(more)} more, of which cheaper ones would save {saved} in all: --json lists them")
 
 
 def _opinion(row: SecondOpinion) -> str:
