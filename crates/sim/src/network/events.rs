@@ -3,7 +3,15 @@
 //! Nearly all happen a fixed time after they are made: heads arrive after a hop, links are free after a full packet.
 //! Those of one delay are made in the order in which they happen, so each delay has a queue of its own, and the next
 //! event is the first of a few. Arrivals have a queue for each latency of links. Other events lie in heaps. The first
-//! keys of all queues and heaps are one small table, so that finding the next event reads nothing else.
+//! keys of all queues and heaps are one small table, so that finding the next event reads nothing else. Events are
+//! taken from one place until another place has an earlier one.
+//!
+//! A credit that comes back has an effect on the order of events only if a link stands still for want of credits.
+//! Where none does, credits are no events: they stay in their queues until someone looks at what they change
+//! ([`Events::take_credit`]).
+
+mod credits;
+mod regions;
 
 use std::{
     cmp::Ordering,
@@ -12,6 +20,7 @@ use std::{
 
 use unisono_machine::network::Hop;
 
+use self::{credits::Credit, regions::Incoming};
 use super::{Timing, packet::Packet};
 use crate::queue::{Event, Queue};
 
@@ -24,8 +33,10 @@ pub(super) enum Happening {
     Ready(u32, Hop, Packet),
     /// A link is free.
     Free(u32),
-    /// A credit of a channel is back.
-    Credit(u32),
+    /// A credit of a link and a virtual channel is back.
+    Credit(u32, u8),
+    /// The same by the number of the channel.
+    LateCredit(u32),
     /// A message is handed to its interface.
     Posted(u32),
     /// A message is there whole.
@@ -127,8 +138,6 @@ const LANES: usize = 6;
 const UNLIKE_LANES: usize = 16;
 /// Latencies of links with a lane of their own for arrivals.
 const ARRIVAL_LANES: usize = 8;
-/// Lanes of what other regions send.
-const MOST_INCOMING: usize = 8;
 
 /// Events of a lane that are read ahead at a time: about as many misses of the cache as a core waits for at once.
 const AHEAD: usize = 16;
@@ -147,23 +156,25 @@ pub(super) struct Events {
     /// Lanes of this plane's or region's own events.
     own_lanes: usize,
     lanes: Vec<Lane<Event<u64>>>,
+    /// Of the credits, by their delay, in the same way.
+    own_credits: usize,
+    credits: Vec<Lane<Credit>>,
+    /// Credits are events like others.
+    strict: bool,
     others: Queue<u64>,
     /// The first key of each place, and the places.
     heads: Vec<Key>,
     places: Vec<Place>,
     /// The lane whose next events are to be read ahead.
     due: Option<Place>,
-    /// The stamp of the event that was taken last.
-    popped: u64,
+    /// The place from which events are taken, by its head.
+    current: usize,
+    /// No event of other places is before this.
+    bound: Key,
+    /// Of the event that was taken last.
+    popped: Key,
     /// Lanes of what other regions send.
     incoming: Vec<Incoming>,
-}
-
-/// The lane of the arrivals, or of the credits, of one region and delay.
-struct Incoming {
-    region: usize,
-    delay: u64,
-    place: Place,
 }
 
 /// Where events lie.
@@ -173,6 +184,7 @@ pub(super) enum Place {
     Late,
     Arrivals(usize),
     Lane(usize),
+    Credits(usize),
 }
 
 /// The heads of the two places that are there always.
@@ -202,10 +214,15 @@ impl Events {
             most_lanes: if timing.links.len() == 1 { LANES } else { UNLIKE_LANES },
             own_lanes: 0,
             lanes: Vec::new(),
+            own_credits: 0,
+            credits: Vec::new(),
+            strict: false,
             others: Queue::new(),
             heads: vec![NEVER; places.len()],
             places,
             due: None,
+            current: OTHERS,
+            bound: 0,
             popped: 0,
             incoming: Vec::new(),
         }
@@ -225,9 +242,19 @@ impl Events {
         match self.arrivals.get_mut(usize::from(self.arrivals_of[speed])) {
             Some(lane) => {
                 lane.events.push_back(arrival);
-                self.heads[lane.head] = self.heads[lane.head].min(key(time, stamp));
+                let at = lane.head;
+                self.came(at, key(time, stamp));
             }
             None => self.push_late(Late { arrival, hop: None }),
+        }
+    }
+
+    /// Notes that a place has an event of this key.
+    #[inline]
+    fn came(&mut self, head: usize, key: Key) {
+        if key < self.heads[head] {
+            self.heads[head] = key;
+            self.bound = self.bound.min(key);
         }
     }
 
@@ -238,18 +265,13 @@ impl Events {
     }
 
     fn push_late(&mut self, late: Late) {
-        self.heads[LATE] = self.heads[LATE].min(late.key());
+        self.came(LATE, late.key());
         self.late.push(late);
     }
 
     #[inline]
     pub fn free(&mut self, now: u64, delay: u64, link: u32) {
         self.after(now, delay, FREE | link);
-    }
-
-    #[inline]
-    pub fn credit(&mut self, now: u64, delay: u64, channel: u32) {
-        self.after(now, delay, CREDIT | channel);
     }
 
     pub fn posted(&mut self, time: u64, message: u32) {
@@ -270,7 +292,8 @@ impl Events {
         let event = Event { time: now + delay, stamp: self.stamp(), what };
         let lane = &mut self.lanes[at];
         lane.events.push_back(event);
-        self.heads[lane.head] = self.heads[lane.head].min(key(event.time, event.stamp));
+        let at = lane.head;
+        self.came(at, key(event.time, event.stamp));
     }
 
     #[cold]
@@ -285,23 +308,22 @@ impl Events {
 
     fn other(&mut self, time: u64, what: u32) {
         let stamp = self.stamp();
-        self.heads[OTHERS] = self.heads[OTHERS].min(key(time, stamp));
+        self.came(OTHERS, key(time, stamp));
         self.others.push(Event { time, stamp, what });
     }
 
     /// The next event, if it happens by `until`.
     #[inline]
     pub fn pop(&mut self, until: u64) -> Option<(u64, Happening)> {
-        let (mut best, mut first) = (NEVER, 0);
-        for (at, &head) in self.heads.iter().enumerate() {
-            if head < best {
-                (best, first) = (head, at);
-            }
+        let mut best = self.heads[self.current];
+        if best >= self.bound {
+            best = self.choose_place();
         }
         if best > key(until, u64::MAX - 1) {
             return None;
         }
-        self.popped = stamp_of(best);
+        self.popped = best;
+        let first = self.current;
         let place = self.places[first];
         let (head, time, what) = match place {
             Place::Arrivals(at) => {
@@ -326,6 +348,12 @@ impl Events {
                 }
                 (lane.events.front().map(|next| key(next.time, next.stamp)), time, happening(what))
             }
+            Place::Credits(at) => {
+                let lane = &mut self.credits[at];
+                let Credit { time, link, vc, .. } = lane.events.pop_front()?;
+                let head = lane.events.front().map(|next| key(next.time, next.stamp));
+                (head, time, Happening::Credit(link, vc))
+            }
             Place::Others => {
                 let Event { time, what, .. } = self.others.pop()?;
                 (self.others.peek().map(|next| key(next.time, next.stamp)), time, happening(what))
@@ -333,6 +361,21 @@ impl Events {
         };
         self.heads[first] = head.unwrap_or(NEVER);
         Some((time, what))
+    }
+
+    /// Finds the place with the next event, and returns its key.
+    #[inline]
+    fn choose_place(&mut self) -> Key {
+        let (mut best, mut second, mut first) = (NEVER, NEVER, 0);
+        for (at, &head) in self.heads.iter().enumerate() {
+            if head < best {
+                (second, best, first) = (best, head, at);
+            } else {
+                second = second.min(head);
+            }
+        }
+        (self.current, self.bound) = (first, second);
+        best
     }
 
     /// Stamps that were made.
@@ -349,95 +392,13 @@ impl Events {
     /// The stamp of the event that was taken last.
     #[inline]
     pub fn popped(&self) -> u64 {
-        self.popped
+        stamp_of(self.popped)
     }
 
     /// The time of the next event.
     pub fn next_time(&self) -> Option<u64> {
         let first = self.heads.iter().copied().min().filter(|&head| head != NEVER);
         first.and_then(|head| u64::try_from(head >> 64).ok())
-    }
-
-    /// Replaces the stamps above `base` by `stamp` of them, which keeps their order; `made` will have been made.
-    pub fn restamp(&mut self, base: u64, made: u64, stamp: impl Fn(u64) -> u64) {
-        for lane in &mut self.arrivals {
-            let last = lane.events.iter_mut().rev().take_while(|event| event.stamp > base);
-            last.for_each(|event| event.stamp = stamp(event.stamp));
-            self.heads[lane.head] = lane.events.front().map_or(NEVER, |next| key(next.time, next.stamp));
-        }
-        for lane in &mut self.lanes {
-            let last = lane.events.iter_mut().rev().take_while(|event| event.stamp > base);
-            last.for_each(|event| event.stamp = stamp(event.stamp));
-            self.heads[lane.head] = lane.events.front().map_or(NEVER, |next| key(next.time, next.stamp));
-        }
-        let restamped = |at: u64| if at > base { stamp(at) } else { at };
-        let mut late = std::mem::take(&mut self.late).into_vec();
-        late.iter_mut().for_each(|late| late.arrival.stamp = restamped(late.arrival.stamp));
-        self.late = late.into();
-        self.heads[LATE] = self.late.peek().map_or(NEVER, Late::key);
-        self.others.restamp(restamped);
-        self.heads[OTHERS] = self.others.peek().map_or(NEVER, |next| key(next.time, next.stamp));
-        self.made = made;
-    }
-
-    /// An arrival that `region` has sent `delay` before it happens.
-    pub fn bring_arrival(&mut self, region: usize, delay: u64, time: u64, stamp: u64, link: u32, packet: Packet) {
-        let arrival = Arrival { time, stamp, link, packet };
-        let known = self.incoming.iter().find_map(|lane| match lane.place {
-            Place::Arrivals(at) if (lane.region, lane.delay) == (region, delay) => Some(at),
-            _ => None,
-        });
-        let at = known.or_else(|| {
-            let at = self.arrivals.len();
-            (self.incoming.len() < MOST_INCOMING).then(|| {
-                self.arrivals.push(Lane::new(delay, self.places.len()));
-                self.add_incoming(region, delay, Place::Arrivals(at));
-                at
-            })
-        });
-        let lane = at.map(|at| &mut self.arrivals[at]);
-        match lane.filter(|lane| lane.events.back().is_none_or(|last| (last.time, last.stamp) < (time, stamp))) {
-            Some(lane) => {
-                lane.events.push_back(arrival);
-                self.heads[lane.head] = self.heads[lane.head].min(key(time, stamp));
-            }
-            None => self.push_late(Late { arrival, hop: None }),
-        }
-    }
-
-    /// The same of a credit.
-    pub fn bring_credit(&mut self, region: usize, delay: u64, time: u64, stamp: u64, channel: u32) {
-        let event = Event { time, stamp, what: CREDIT | channel };
-        let known = self.incoming.iter().find_map(|lane| match lane.place {
-            Place::Lane(at) if (lane.region, lane.delay) == (region, delay) => Some(at),
-            _ => None,
-        });
-        let at = known.or_else(|| {
-            let at = self.lanes.len();
-            (self.incoming.len() < MOST_INCOMING).then(|| {
-                // No delay of this region's own events is so long.
-                self.lanes.push(Lane::new(u64::MAX, self.places.len()));
-                self.add_incoming(region, delay, Place::Lane(at));
-                at
-            })
-        });
-        let lane = at.map(|at| &mut self.lanes[at]);
-        match lane.filter(|lane| lane.events.back().is_none_or(|last| (last.time, last.stamp) < (time, stamp))) {
-            Some(lane) => {
-                lane.events.push_back(event);
-                self.heads[lane.head] = self.heads[lane.head].min(key(time, stamp));
-            }
-            None => {
-                self.heads[OTHERS] = self.heads[OTHERS].min(key(time, stamp));
-                self.others.push(event);
-            }
-        }
-    }
-
-    fn add_incoming(&mut self, region: usize, delay: u64, place: Place) {
-        self.incoming.push(Incoming { region, delay, place });
-        self.places.push(place);
-        self.heads.push(NEVER);
     }
 
     /// The lane whose next events are to be read ahead, once each time that it is due.
@@ -452,7 +413,7 @@ impl Events {
         let (arrivals, lane) = match place {
             Place::Arrivals(at) => (Some(&self.arrivals[at].events), None),
             Place::Lane(at) => (None, Some(&self.lanes[at].events)),
-            Place::Others | Place::Late => (None, None),
+            Place::Others | Place::Late | Place::Credits(_) => (None, None),
         };
         let arrivals = arrivals.into_iter().flat_map(|events| events.iter().take(AHEAD));
         let lane = lane.into_iter().flat_map(|events| events.iter().take(AHEAD));
@@ -466,7 +427,7 @@ fn happening(what: u32) -> Happening {
     let number = what & NUMBER;
     match what & !NUMBER {
         FREE => Happening::Free(number),
-        CREDIT => Happening::Credit(number),
+        CREDIT => Happening::LateCredit(number),
         POSTED => Happening::Posted(number),
         _ => Happening::Delivered(number),
     }

@@ -18,6 +18,8 @@ pub(super) struct Wire {
     /// Packets that wait for it, and packets that it sent whose places are not free again.
     ahead: u32,
     pub busy: bool,
+    /// Packets wait for it, and for credits.
+    stalled: bool,
     /// The virtual channel whose turn it is.
     turn: u8,
     /// Of the link.
@@ -27,7 +29,7 @@ pub(super) struct Wire {
 impl Wire {
     pub fn new(link: &Link, input: u32, queues: u32, inputs: u32) -> Self {
         let Link { to, speed, .. } = *link;
-        Self { sent: 0, to, input, queues, inputs, ahead: 0, busy: false, turn: 0, speed }
+        Self { sent: 0, to, input, queues, inputs, ahead: 0, busy: false, stalled: false, turn: 0, speed }
     }
 }
 
@@ -124,6 +126,9 @@ impl Packets<'_> {
     /// Chooses among the hops that are listed.
     #[inline]
     fn best(&mut self, node: u32, packet: Packet) -> Option<Hop> {
+        if self.candidates.len() > 1 {
+            self.take_credits();
+        }
         let header = packet.header();
         let ahead = |hop: &&Hop| {
             let ahead = self.wires[hop.link as usize].ahead;
@@ -150,7 +155,11 @@ impl Packets<'_> {
     /// none brings those of the node's own interface.
     #[inline]
     pub(super) fn offer(&mut self, now: u64, hop: Hop, packet: Packet, from: Option<u32>) -> bool {
-        let channel = &mut self.channels[hop.link as usize * usize::from(self.vcs) + usize::from(hop.vc)];
+        let at = hop.link as usize * usize::from(self.vcs) + usize::from(hop.vc);
+        if self.channels[at].credits == 0 {
+            self.take_credits();
+        }
+        let channel = &mut self.channels[at];
         let wire = &mut self.wires[hop.link as usize];
         wire.ahead += 1;
         // Where a link is free, nothing that it has a credit for waits.
@@ -158,10 +167,37 @@ impl Packets<'_> {
             self.depart(now, hop, packet, from);
             return true;
         }
-        let Wire { queues, inputs, .. } = *wire;
+        let Wire { queues, inputs, busy, .. } = *wire;
         let input = from.map_or(inputs - 1, |link| self.wires[link as usize].input);
         self.waiting.push(&mut channel.ring, queues + u32::from(hop.vc) * inputs + input, packet);
+        if !busy {
+            self.stall(hop.link);
+        }
         false
+    }
+
+    /// A free link has packets that wait for credits: these become events.
+    #[cold]
+    fn stall(&mut self, link: u32) {
+        let wire = &mut self.wires[link as usize];
+        if !wire.stalled {
+            wire.stalled = true;
+            self.stalled += 1;
+            if !self.events.is_strict() {
+                self.take_credits();
+                self.events.set_strict(true);
+            }
+        }
+    }
+
+    /// A link that stood still goes on.
+    #[cold]
+    fn go_on(&mut self, link: u32) {
+        self.wires[link as usize].stalled = false;
+        self.stalled -= 1;
+        if self.stalled == 0 {
+            self.events.set_strict(false);
+        }
     }
 
     /// A packet starts on a free link that has a credit.
@@ -170,9 +206,13 @@ impl Packets<'_> {
         let vcs = u32::from(self.vcs);
         let wire = &mut self.wires[hop.link as usize];
         wire.busy = true;
+        let stalled = wire.stalled;
         wire.turn = if hop.vc + 1 == self.vcs { 0 } else { hop.vc + 1 };
         wire.sent += 1;
         self.hops += 1;
+        if stalled {
+            self.go_on(hop.link);
+        }
         self.channels[(hop.link * vcs + u32::from(hop.vc)) as usize].credits -= 1;
         let ps = self.serialization_ps(hop.link, packet);
         let speed = self.speed(hop.link);
@@ -200,23 +240,39 @@ impl Packets<'_> {
     /// The place of a packet that a link brought will be free.
     #[inline]
     fn give_credit(&mut self, now: u64, delay: u64, link: u32, vc: u8) {
-        let channel = link * u32::from(self.vcs) + u32::from(vc);
         match &mut self.border {
             Some(border) if border.crosses(link) => {
+                let channel = link * u32::from(self.vcs) + u32::from(vc);
                 border.credit(now, delay, self.events.made_elsewhere(), link, channel);
             }
-            _ => self.events.credit(now, delay, channel),
+            _ => self.events.credit(now, delay, link, vc, self.vcs),
         }
     }
 
-    pub(super) fn credit(&mut self, now: u64, channel: u32) {
-        let link = channel / u32::from(self.vcs);
-        self.channels[channel as usize].credits += 1;
-        let wire = &mut self.wires[link as usize];
-        wire.ahead -= 1;
-        if !wire.busy && self.channels[channel as usize].credits == 1 {
+    /// A credit is back, and is an event.
+    pub(super) fn credit(&mut self, now: u64, link: u32, vc: u8) {
+        let channel = self.count_credit(link, vc);
+        if !self.wires[link as usize].busy && self.channels[channel].credits == 1 {
             self.start_waiting(now, link);
         }
+    }
+
+    /// Counts the credits that came back before the present event, where they are no events: no link waits for them.
+    #[inline]
+    pub(super) fn take_credits(&mut self) {
+        for lane in 0..self.events.credit_lanes() {
+            while let Some((link, vc)) = self.events.take_credit(lane) {
+                self.count_credit(link, vc);
+            }
+        }
+    }
+
+    #[inline]
+    fn count_credit(&mut self, link: u32, vc: u8) -> usize {
+        let channel = link as usize * usize::from(self.vcs) + usize::from(vc);
+        self.channels[channel].credits += 1;
+        self.wires[link as usize].ahead -= 1;
+        channel
     }
 
     /// The link is free: the packet whose turn it is starts.
@@ -225,9 +281,18 @@ impl Packets<'_> {
         let vcs = self.vcs;
         let turn = self.wires[link as usize].turn;
         let first = link as usize * usize::from(vcs);
+        let mut is_stalled = false;
         for vc in (turn..vcs).chain(0..turn) {
             let channel = &mut self.channels[first + usize::from(vc)];
-            if channel.credits == 0 || channel.ring.is_empty() {
+            if channel.ring.is_empty() {
+                continue;
+            }
+            if channel.credits == 0 {
+                self.take_credits();
+            }
+            let channel = &mut self.channels[first + usize::from(vc)];
+            if channel.credits == 0 {
+                is_stalled = true;
                 continue;
             }
             let (from, packet) = self.waiting.pop(&mut channel.ring);
@@ -236,6 +301,9 @@ impl Packets<'_> {
                 self.inject(now, packet.message);
             }
             return;
+        }
+        if is_stalled {
+            self.stall(link);
         }
     }
 
@@ -252,12 +320,6 @@ impl Packets<'_> {
     pub(super) fn read_arrival(&self, link: u32, packet: Packet) -> u32 {
         let is_there = self.wires[link as usize].to == packet.to;
         self.messages.read_ahead(if is_there { packet.message } else { 0 })
-    }
-
-    /// Reads where a credit is counted.
-    #[inline]
-    pub(super) fn read_credit(&self, channel: u32) -> u32 {
-        self.wires[(channel / u32::from(self.vcs)) as usize].ahead ^ self.channels[channel as usize].credits
     }
 
     /// What a packet in a queue waits for.

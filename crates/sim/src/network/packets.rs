@@ -55,6 +55,8 @@ pub(super) struct Packets<'a> {
     pub(super) hops: u64,
     /// Of the choice at work.
     pub(super) candidates: Vec<Hop>,
+    /// Links that stand still for want of credits.
+    pub(super) stalled: usize,
     pub(super) fault: Option<String>,
     /// The accelerator at which times went beyond [`LAST`] first.
     pub(super) late: Option<u32>,
@@ -67,7 +69,7 @@ pub(super) struct Packets<'a> {
 }
 
 /// Times after this are an error; delays are shorter, so that no sum of both overflows.
-const LAST: u64 = 1 << 62;
+pub(super) const LAST: u64 = 1 << 62;
 
 impl Carrier for Packets<'_> {
     const PRICED: bool = false;
@@ -117,6 +119,7 @@ impl Carrier for Packets<'_> {
             }
             let (now, what) = self.events.pop(until)?;
             if let Some(place) = self.events.take_due() {
+                self.take_credits();
                 self.read_ahead(place);
             }
             if now > LAST {
@@ -133,7 +136,11 @@ impl Carrier for Packets<'_> {
                     self.wires[link as usize].busy = false;
                     self.start_waiting(now, link);
                 }
-                Happening::Credit(channel) => self.credit(now, channel),
+                Happening::Credit(link, vc) => self.credit(now, link, vc),
+                Happening::LateCredit(channel) => {
+                    let vcs = u32::from(self.vcs);
+                    self.credit(now, channel / vcs, narrow(channel % vcs));
+                }
                 Happening::Posted(message) => self.post(now, message),
                 Happening::Delivered(message) => {
                     let id = match &mut self.border {
@@ -220,6 +227,7 @@ impl<'a> Packets<'a> {
             packets: 0,
             hops: 0,
             candidates: Vec::new(),
+            stalled: 0,
             fault: None,
             late: None,
             leaving: &options.hosts.leaving,
@@ -234,7 +242,6 @@ impl<'a> Packets<'a> {
         let touch = |what| match what {
             Happening::Arrival(link, packet) => self.read_arrival(link, packet),
             Happening::Free(link) => self.read_waiting(link),
-            Happening::Credit(channel) => self.read_credit(channel),
             _ => 0,
         };
         black_box(self.events.coming(place).fold(0, |sum, what| sum ^ touch(what)));
@@ -248,10 +255,11 @@ impl<'a> Packets<'a> {
     /// The node at which something happens.
     fn place_of(&self, what: Happening) -> u32 {
         match what {
-            Happening::Arrival(link, _) | Happening::Ready(link, ..) | Happening::Free(link) => {
-                self.plane.link(link).from
-            }
-            Happening::Credit(channel) => self.plane.link(channel / u32::from(self.vcs)).from,
+            Happening::Arrival(link, _)
+            | Happening::Ready(link, ..)
+            | Happening::Free(link)
+            | Happening::Credit(link, _) => self.plane.link(link).from,
+            Happening::LateCredit(channel) => self.plane.link(channel / u32::from(self.vcs)).from,
             Happening::Posted(message) | Happening::Delivered(message) => self.messages.sending(message).from,
         }
     }

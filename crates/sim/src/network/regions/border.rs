@@ -175,7 +175,9 @@ impl Packets<'_> {
                 Crossing::Arrival { link, packet } => {
                     self.events.bring_arrival(from, delay, time, stamp, link, packet);
                 }
-                Crossing::Credit { channel } => self.events.bring_credit(from, delay, time, stamp, channel),
+                Crossing::Credit { channel } => {
+                    self.events.bring_credit(from, delay, time, stamp, channel, self.vcs);
+                }
                 Crossing::Removal { at } => {
                     self.messages.remove(at);
                 }

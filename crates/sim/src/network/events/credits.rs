@@ -1,0 +1,73 @@
+//! Credits on their way back: events while some link stands still for want of them, and otherwise counted when someone
+//! looks at what they change.
+
+use super::{super::packets::LAST, CREDIT, Events, Lane, NEVER, Place, key};
+
+/// A credit on its way back.
+pub(super) struct Credit {
+    pub time: u64,
+    pub stamp: u64,
+    pub link: u32,
+    pub vc: u8,
+}
+
+impl Events {
+    /// The place of a packet that a link brought on a virtual channel will be free.
+    #[inline]
+    pub fn credit(&mut self, now: u64, delay: u64, link: u32, vc: u8, vcs: u8) {
+        let time = now + delay;
+        let known = self.credits.iter().position(|lane| lane.delay == delay);
+        let is_lost = known.is_none() && self.own_credits == self.most_lanes;
+        if is_lost || time > LAST {
+            return self.other(time, CREDIT | (link * u32::from(vcs) + u32::from(vc)));
+        }
+        let at = known.unwrap_or_else(|| self.add_credits(delay));
+        let stamp = self.stamp();
+        let lane = &mut self.credits[at];
+        lane.events.push_back(Credit { time, stamp, link, vc });
+        if self.strict {
+            let at = lane.head;
+            self.came(at, key(time, stamp));
+        }
+    }
+
+    #[cold]
+    fn add_credits(&mut self, delay: u64) -> usize {
+        let at = self.credits.len();
+        self.own_credits += 1;
+        self.credits.push(Lane::new(delay, self.places.len()));
+        self.places.push(Place::Credits(at));
+        self.heads.push(NEVER);
+        at
+    }
+
+    /// A credit that came back before the event that was taken last, in an order that does not matter.
+    #[inline]
+    pub fn take_credit(&mut self, lane: usize) -> Option<(u32, u8)> {
+        let popped = self.popped;
+        let events = &mut self.credits[lane].events;
+        let first = events.front().filter(|first| key(first.time, first.stamp) <= popped)?;
+        let Credit { link, vc, .. } = *first;
+        events.pop_front();
+        Some((link, vc))
+    }
+
+    pub fn credit_lanes(&self) -> usize {
+        self.credits.len()
+    }
+
+    pub fn is_strict(&self) -> bool {
+        self.strict
+    }
+
+    /// From now on credits are events, or are not. Those that are before the last event have been taken.
+    #[cold]
+    pub fn set_strict(&mut self, strict: bool) {
+        self.strict = strict;
+        self.bound = 0;
+        for lane in &self.credits {
+            let first = lane.events.front().filter(|_| strict);
+            self.heads[lane.head] = first.map_or(NEVER, |next| key(next.time, next.stamp));
+        }
+    }
+}

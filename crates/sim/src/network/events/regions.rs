@@ -1,0 +1,112 @@
+//! What other regions send: events with the stamps that one thread would have given them.
+
+use unisono_base::narrow;
+
+use super::{
+    super::packet::Packet, Arrival, CREDIT, Event, Events, LATE, Lane, Late, NEVER, OTHERS, Place, credits::Credit, key,
+};
+
+/// Lanes of what other regions send.
+const MOST_INCOMING: usize = 8;
+
+/// The lane of the arrivals, or of the credits, of one region and delay.
+pub(super) struct Incoming {
+    region: usize,
+    delay: u64,
+    place: Place,
+}
+
+impl Events {
+    /// Replaces the stamps above `base` by `stamp` of them, which keeps their order; `made` will have been made.
+    pub fn restamp(&mut self, base: u64, made: u64, stamp: impl Fn(u64) -> u64) {
+        for lane in &mut self.arrivals {
+            let last = lane.events.iter_mut().rev().take_while(|event| event.stamp > base);
+            last.for_each(|event| event.stamp = stamp(event.stamp));
+            self.heads[lane.head] = lane.events.front().map_or(NEVER, |next| key(next.time, next.stamp));
+        }
+        for lane in &mut self.lanes {
+            let last = lane.events.iter_mut().rev().take_while(|event| event.stamp > base);
+            last.for_each(|event| event.stamp = stamp(event.stamp));
+            self.heads[lane.head] = lane.events.front().map_or(NEVER, |next| key(next.time, next.stamp));
+        }
+        for lane in &mut self.credits {
+            let last = lane.events.iter_mut().rev().take_while(|event| event.stamp > base);
+            last.for_each(|event| event.stamp = stamp(event.stamp));
+            let first = lane.events.front().filter(|_| self.strict);
+            self.heads[lane.head] = first.map_or(NEVER, |next| key(next.time, next.stamp));
+        }
+        self.bound = 0;
+        let restamped = |at: u64| if at > base { stamp(at) } else { at };
+        let mut late = std::mem::take(&mut self.late).into_vec();
+        late.iter_mut().for_each(|late| late.arrival.stamp = restamped(late.arrival.stamp));
+        self.late = late.into();
+        self.heads[LATE] = self.late.peek().map_or(NEVER, Late::key);
+        self.others.restamp(restamped);
+        self.heads[OTHERS] = self.others.peek().map_or(NEVER, |next| key(next.time, next.stamp));
+        self.made = made;
+    }
+
+    /// An arrival that `region` has sent `delay` before it happens.
+    pub fn bring_arrival(&mut self, region: usize, delay: u64, time: u64, stamp: u64, link: u32, packet: Packet) {
+        let arrival = Arrival { time, stamp, link, packet };
+        let known = self.incoming.iter().find_map(|lane| match lane.place {
+            Place::Arrivals(at) if (lane.region, lane.delay) == (region, delay) => Some(at),
+            _ => None,
+        });
+        let at = known.or_else(|| {
+            let at = self.arrivals.len();
+            (self.incoming.len() < MOST_INCOMING).then(|| {
+                self.arrivals.push(Lane::new(delay, self.places.len()));
+                self.add_incoming(region, delay, Place::Arrivals(at));
+                at
+            })
+        });
+        let lane = at.map(|at| &mut self.arrivals[at]);
+        match lane.filter(|lane| lane.events.back().is_none_or(|last| (last.time, last.stamp) < (time, stamp))) {
+            Some(lane) => {
+                lane.events.push_back(arrival);
+                let at = lane.head;
+                self.came(at, key(time, stamp));
+            }
+            None => self.push_late(Late { arrival, hop: None }),
+        }
+    }
+
+    /// The same of a credit.
+    pub fn bring_credit(&mut self, region: usize, delay: u64, time: u64, stamp: u64, channel: u32, vcs: u8) {
+        let known = self.incoming.iter().find_map(|lane| match lane.place {
+            Place::Credits(at) if (lane.region, lane.delay) == (region, delay) => Some(at),
+            _ => None,
+        });
+        let at = known.or_else(|| {
+            let at = self.credits.len();
+            (self.incoming.len() < MOST_INCOMING).then(|| {
+                // No delay of this region's own events is so long.
+                self.credits.push(Lane::new(u64::MAX, self.places.len()));
+                self.add_incoming(region, delay, Place::Credits(at));
+                at
+            })
+        });
+        let lane = at.map(|at| &mut self.credits[at]);
+        match lane.filter(|lane| lane.events.back().is_none_or(|last| (last.time, last.stamp) < (time, stamp))) {
+            Some(lane) => {
+                let (link, vc) = (channel / u32::from(vcs), narrow(channel % u32::from(vcs)));
+                lane.events.push_back(Credit { time, stamp, link, vc });
+                if self.strict {
+                    let at = lane.head;
+                    self.came(at, key(time, stamp));
+                }
+            }
+            None => {
+                self.came(OTHERS, key(time, stamp));
+                self.others.push(Event { time, stamp, what: CREDIT | channel });
+            }
+        }
+    }
+
+    fn add_incoming(&mut self, region: usize, delay: u64, place: Place) {
+        self.incoming.push(Incoming { region, delay, place });
+        self.places.push(place);
+        self.heads.push(NEVER);
+    }
+}
