@@ -214,3 +214,10 @@ def test_mistakes_are_one_sentence(capsys: pytest.CaptureFixture[str], arguments
     code, out, err = run(capsys, "workload", *arguments)
     assert (code, out) == (2, "")
     assert said in err
+
+
+def test_nodes_of_a_network_are_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    request = ["gpt-3", "--machine", "dgx-h100-x8", "--nodes", "128"]
+    assert main(["workload", *request]) == 2
+    assert "'unisono workload --from gpt-3' takes --nodes" in capsys.readouterr().err
+    assert main(["workload", "--from", *request]) == 0

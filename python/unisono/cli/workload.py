@@ -163,7 +163,8 @@ def workload(
         _report(report, f"{report['accelerators']} cores of {report['machine']}, {trained}", None, as_json)
         return
     if nodes is not None or minibatch is not None or algorithm is not None:
-        raise click.UsageError("--nodes, --minibatch and --algorithm are for vgg16 on switches that reduce")
+        only = "--nodes, --minibatch and --algorithm are for vgg16 on switches that reduce"
+        raise click.UsageError(f"{only}; 'unisono workload --from {name}' takes --nodes and --algorithm on networks")
     check_picture(plot)
     with working(f"running {name}"):
         network = unisono.machine(machine, failed=fail)
