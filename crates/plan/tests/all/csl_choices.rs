@@ -109,6 +109,16 @@ fn choices_up_to_64x64_make_right_sums() {
     }
 }
 
+#[test]
+#[ignore = "many minutes: the interpreter runs 262,144 PEs word by word"]
+fn short_choices_on_512x512_make_right_sums() {
+    for (kind, elements) in [(Kind::Reduce, 1), (Kind::Reduce, 16), (Kind::Allreduce, 1)] {
+        let begun = std::time::Instant::now();
+        check(kind, 512, elements);
+        println!("{kind} of {elements}: {:.0} s", begun.elapsed().as_secs_f64());
+    }
+}
+
 /// Predictions alone would choose two trees, which take 730 simulated cycles in this form, four 663.
 #[test]
 fn the_best_candidates_are_simulated_in_the_form_of_the_format() {
