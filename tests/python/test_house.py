@@ -236,6 +236,12 @@ def test_python_imports_run_one_way() -> None:
             assert order[layer(name)] <= order[layer(module)], f"{module} may not import {name}"
 
 
+def test_the_documented_order_of_python_layers_is_this_one() -> None:
+    listed = re.search(r"^_core < .*?__main__$", (ROOT / "ARCHITECTURE.md").read_text(), re.MULTILINE | re.DOTALL)
+    assert listed
+    assert tuple(re.split(r"\s*<\s*", listed[0])) == PYTHON_LAYERS
+
+
 def test_the_package_takes_its_names_from_the_layers_before_it() -> None:
     before = PYTHON_LAYERS[: PYTHON_LAYERS.index("unisono")]
     assert {layer(name) for name in imported(modules()["unisono"])} <= set(before)

@@ -1,6 +1,8 @@
 //! The planner: every algorithm that applies to a problem, over its parameters, ranked by the model of the machine.
 //!
-//! One path for all machines: [`Problem`], its candidates, [`Plan`], [`PlanReport`], sweeps and bounds. A [`Target`] is
+//! One path for all machines: `problem.rs` opens the [`Target`] of a request and checks the collective,
+//! `candidates.rs` lists, times and ranks algorithms, `plan.rs` chooses the best one and builds its schedule when it is
+//! first used, `report.rs` reports it with its lower bounds, and `run.rs` simulates a proved schedule. A [`Target`] is
 //! the unit of a kind of machine, one file each in `targets/`.
 
 // A number that does not fit is refused where it enters; see `unisono_base::narrow`.

@@ -19,8 +19,10 @@ use super::{Builder, Kind, Task, TaskError, TaskGraph};
 const BYTES_EACH: u128 = 96;
 const STEPS_EACH: u128 = 128;
 
+/// The task graph of a proved schedule whose nodes are all ranks.
+///
 /// # Errors
-/// The schedule is too large, or has dependencies between nodes, which no message carries.
+/// The schedule is too large, has dependencies between nodes, which no message carries, or has nodes that are switches.
 pub fn from_schedule(proven: &Verified) -> Result<TaskGraph, TaskError> {
     draft(proven.schedule())
 }
