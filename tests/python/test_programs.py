@@ -509,3 +509,14 @@ def test_the_program_is_what_jax_compiles_now() -> None:
     assert report["compute_seconds"] == pytest.approx(
         un.step(TRANSFORMER, "fattree-small", **RATES)["compute_seconds"], rel=0.2
     )
+
+
+def test_a_latency_that_every_cable_states_is_refused_with_a_way_out(tmp_path: Path) -> None:
+    (tmp_path / "cables.txt").write_text("0 2 gbps=200 ns=50\n1 2 gbps=200 ns=50\n")
+    machine = str(tmp_path / "two.toml")
+    imported = ("machines", "import", str(tmp_path / "cables.txt"), "--from", "edges", "--accelerators", "2")
+    assert call(*imported, "-o", machine).code == 0
+    step = ("workload", "--from", "examples/programs/ddp", "--machine", machine, "--what-if")
+    latency, rate = (call(*step, f"{key}=1000").err for key in ("link_latency_ns", "link_gbps"))
+    assert "write other ns= into its file" in latency
+    assert "say gbps.200=N" in rate

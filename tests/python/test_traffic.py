@@ -185,3 +185,12 @@ def test_wrong_traffic_is_refused(mesh: str, arguments: list[str], said: str) ->
     ran = call("traffic", "--machine", mesh, "--bytes", "1KiB", *arguments)
     assert ran.code == 2
     assert said in ran.err
+
+
+def test_unlike_accelerators_are_listed_with_both_rates(tmp_path: Path) -> None:
+    """Two accelerators behind one switch, one with half of the rate of the other."""
+    path = tmp_path / "unlike.toml"
+    head = MESH.split("[topology]", maxsplit=1)[0].replace("planes = 4", "planes = 1")
+    path.write_text(f'{head}[topology]\nname = "graph"\naccelerators = 2\nedges = "0 2 gbps=200\\n1 2 gbps=400"\n')
+    shown = call("traffic", "alltoall", "--machine", str(path), "--bytes", "64KiB").out
+    assert "injection  200.0 to 400.0 Gb/s an accelerator; shares are of the highest" in shown

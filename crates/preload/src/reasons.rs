@@ -40,7 +40,7 @@ reasons! {
     TooLong "more bytes than a message has",
     Root "no row for this root",
     Count "its row's schedule does not divide this count",
-    Bits "ranks would get unlike bits; UNISONO_UNLIKE_BITS permits it",
+    Bits "ranks would get unlike bits; plan with --unlike-bits and set UNISONO_UNLIKE_BITS=1 to permit it",
     Elsewhere "its row was measured where ranks wait in another way; --anywhere permits it",
     Otherwise "made inside another call, or one buffer twice",
 }

@@ -328,7 +328,7 @@ target_option = click.option(
     "target",
     metavar="FORMAT",
     shell_complete=complete(_formats),
-    help="Plan what this format of 'unisono emit', such as csl, can express, in the form that it has there.",
+    help="Plan what this format can express: of 'unisono emit', as csl, or of 'unisono export', as openmpi-rules.",
 )
 
 plan_options = _stack(

@@ -86,6 +86,10 @@ def value_text(value: object) -> str:
             return ""
         case bool():
             return "yes" if value else "no"
+        case Mapping():
+            return ", ".join(f"{key} {value_text(of)}" for key, of in value.items())
+        case list() | tuple() if any(isinstance(of, Mapping) for of in value):
+            return "; ".join(map(value_text, value))
         case list() | tuple():
             return ", ".join(map(value_text, value))
     first, *more = str(value).strip().split("\n")

@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from unisono import InputError, Plan, save_plans
+from unisono import InputError, Plan, UnsupportedError, save_plans
+from unisono.base import names
 from unisono.base.files import check_writable, save, write
 from unisono.base.inputs import parse_bytes
 from unisono.base.pictures import form_of
@@ -30,6 +31,7 @@ from unisono.cli._output import (
 )
 from unisono.cli._pictures import check_picture
 from unisono.cli._types import COLLECTIVE
+from unisono.planning.plan_files import has_equal_bits
 
 __all__ = ["plan", "print_candidates", "print_report"]
 
@@ -37,6 +39,8 @@ _TERMS = ("energy", "distance", "depth", "contention", "links")
 _SHOWN = 10
 #: The pattern of the vendor's library on a wafer.
 _VENDORS = "chain"
+#: Datatypes whose sums are not rounded.
+_EXACT = ("i32", "i64")
 
 
 @click.command()
@@ -103,7 +107,8 @@ def plan(
     if output is not None and output.endswith(".json"):
         write(output, json_text(report))
     elif output is not None and output.endswith(".plan"):
-        save_plans([(made, *_sizes(serve, report["bytes"]))], output, unlike_bits=unlike_bits)
+        served = made if unlike_bits else _with_equal_bits(made, options)
+        save_plans([(served, *_sizes(serve, report["bytes"]))], output, unlike_bits=unlike_bits)
     elif output is not None:
         save(made.schedule, output)
     if plot is not None:
@@ -133,6 +138,33 @@ def _draw(made: Plan, path: str) -> None:
     elif made.report()["ranks"] > 1 and not forests.fits(made.forest()):
         most = forests.MOST_DRAWN
         click.echo(f"{path} shows only times, since a network of more than {most} nodes is not legible", err=True)
+
+
+def _with_equal_bits(made: Plan, options: dict[str, Any]) -> Plan:
+    """The best candidate after which all ranks have the same bits, as MPI programs want it of a rounded allreduce."""
+    report = made.report()
+    is_rounded = report["dtype"] not in _EXACT and names.operator(options["op"]) not in ("min", "max")
+    if report["collective"] != "allreduce" or not is_rounded or has_equal_bits(made):
+        return made
+    name = f"{made.algorithm} {params_text(made.params)}".rstrip()
+    why = f"after {name} ranks may have different bits of a rounded sum"
+    if options["algorithm"] is None:
+        for candidate in report["candidates"][1:]:
+            changed = {"algorithm": candidate["algorithm"], "param": tuple(candidate["params"].items())}
+            try:
+                other = Request(**{**options, **changed}).plan()
+                if not has_equal_bits(other):
+                    continue
+            except UnsupportedError:
+                continue
+            stored = f"{other.algorithm} {params_text(other.params)}".rstrip()
+            took = microseconds(other.predicted["seconds"])
+            click.echo(
+                f"note: {why}, so the plan file holds {stored} ({took} µs); --unlike-bits keeps the first", err=True
+            )
+            return other
+    click.echo(f"note: {why}, so MPI programs use the plan for integers only; --unlike-bits permits more", err=True)
+    return made
 
 
 def _sizes(serve: str | None, planned: int) -> tuple[int, int | None]:

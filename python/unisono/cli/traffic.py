@@ -113,6 +113,16 @@ def traffic(
     print_lines(*(f"wrote {file}" for file in files))
 
 
+def _injection(point: Traffic, network: unisono.Machine) -> str:
+    """The rate of an accelerator; of unlike ones the lowest and the highest, of which shares are."""
+    most = f"{_gbps(point.injection)} Gb/s an accelerator"
+    topology = network.topology or {}
+    least, highest = topology.get("injection_gbps_least"), topology.get("injection_gbps")
+    if least is None or least == highest:
+        return most
+    return f"{least:.1f} to {most}; shares are of the highest"
+
+
 def _planes(planes: int) -> str:
     return f", {planes} planes together" if planes > 1 else ""
 
@@ -124,7 +134,7 @@ def _print(points: list[Traffic], network: unisono.Machine) -> None:
     print_fields(
         [
             ("algorithm", f"{first.algorithm} {params_text(first.params)}".rstrip() if first.algorithm else ""),
-            ("injection", f"{_gbps(first.injection)} Gb/s an accelerator{_planes(first.planes)}"),
+            ("injection", f"{_injection(first, network)}{_planes(first.planes)}"),
             ("planes", "alike; one was simulated" if first.planes > 1 else ""),
         ]
     )

@@ -197,8 +197,13 @@ def _changed(
         else:
             changed = _with_value(other, key, str(value))
             if key in _OF_LINKS and (stated := stated_rates(other)) and same_cables(other, changed):
-                ways = ", ".join(f"gbps.{rate}" for rate in stated)
-                raise InputError(f"{key} changes nothing: every cable of {other.name} states its own; say {ways}=N")
+                ways = ", ".join(f"gbps.{rate}=N" for rate in stated)
+                way = (
+                    f"say {ways}"
+                    if key == "link_gbps"
+                    else "write other ns= into its file, and give that as machine=FILE"
+                )
+                raise InputError(f"{key} changes nothing: every cable of {other.name} states its own; {way}")
             other = changed
     return other, own_rates, own_algorithms
 

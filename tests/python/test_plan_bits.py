@@ -1,0 +1,71 @@
+"""`unisono plan -o FILE.plan`: an allreduce that MPI programs may serve, after which all ranks have the same bits."""
+
+from pathlib import Path
+
+import pytest
+import unisono as un
+
+from .conftest import call
+
+#: Sending costs little and receiving much, so dissemination by single exchanges takes as long as recursive doubling.
+MACHINE = """
+name = "pairs"
+kind = "endpoint"
+model = "pipelining-postal"
+placement = "block"
+alpha_ns = 6290
+alpha_p_ns = 837
+alpha_r_ns = 6290
+beta_ns_per_byte = 0.12
+gamma_ns_per_byte = 0.07
+"""
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> str:
+    """A file on whose ranks the first candidate gives unlike bits."""
+    path = tmp_path / "pairs.toml"
+    path.write_text(MACHINE)
+    best = un.plan("allreduce", str(path), shape=4, bytes="4KiB")
+    assert (best.algorithm, best.schedule.verify().repeatable) == ("dissemination", False)
+    return str(path)
+
+
+def options(machine: str) -> list[str]:
+    return ["plan", "allreduce", "--machine", machine, "--ranks", "4", "--bytes", "4KiB"]
+
+
+def stored(path: Path) -> tuple[str | None, bool | None]:
+    [row] = un.load_plans(path)
+    return row["algorithm"], row["repeatable"]
+
+
+def test_the_file_holds_a_schedule_with_the_same_bits_on_all_ranks(machine: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.plan"
+    done = call(*options(machine), "-o", str(path))
+    algorithm, repeatable = stored(path)
+    assert done.code == 0
+    assert algorithm != "dissemination"
+    assert repeatable
+    assert f"so the plan file holds {algorithm}" in done.err
+
+
+def test_unlike_bits_keeps_the_first_candidate(machine: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.plan"
+    done = call(*options(machine), "--unlike-bits", "-o", str(path))
+    assert stored(path) == ("dissemination", False)
+    assert "unlike" not in done.err
+
+
+def test_a_named_algorithm_is_kept_with_a_note(machine: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.plan"
+    done = call(*options(machine), "--algorithm", "dissemination", "--param", "ways=1", "-o", str(path))
+    assert stored(path) == ("dissemination", False)
+    assert "--unlike-bits permits more" in done.err
+
+
+def test_sums_that_are_not_rounded_take_the_first_candidate(machine: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.plan"
+    done = call(*options(machine), "--dtype", "i32", "-o", str(path))
+    assert stored(path) == ("dissemination", False)
+    assert "bits" not in done.err
