@@ -1,7 +1,7 @@
 // Collectives that are begun and completed later, in every way in which MPI completes requests, while other calls run.
-// Each result is compared with the blocking call of the library itself. Usage: begun ROUNDS [lengths]. Prints "ok RANKS" from
-// rank 0, or ends with exit code 3; with "lengths", the ranks begin one call with different lengths, and the class of the
-// error is printed.
+// Each result is compared with the blocking call of the library itself. Usage: begun ROUNDS [lengths | users]. Prints "ok
+// RANKS" from rank 0, or ends with exit code 3; with "lengths", the ranks begin one call with different lengths, and the class
+// of the error is printed; with "users", operators are freed before their call has ended, and rounded sums compared.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -120,6 +120,41 @@ static void freed(int n) {
     free(x), free(before);
 }
 
+static void larger(void *in, void *inout, int *n, MPI_Datatype *type) {
+    (void)type;
+    for (int k = 0; k < *n; k++) ((int *)inout)[k] = ((int *)in)[k] > ((int *)inout)[k] ? ((int *)in)[k] : ((int *)inout)[k];
+}
+
+// An operator may be freed as soon as a call has begun, and its place be that of another one. The other ranks begin later.
+static void freed_operator(int n) {
+    int *in = ints(6), *got = ints(7), *own = ints(8);
+    MPI_Request request;
+    MPI_Op op;
+    for (int turn = 0; turn < 2; turn++) {
+        if (rank) usleep(20000);
+        MPI_Op_create(larger, 1, &op);
+        MPI_Iallreduce(in, got, n, MPI_INT, op, MPI_COMM_WORLD, &request);
+        MPI_Op_free(&op);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        PMPI_Allreduce(in, own, n, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+        expect(!memcmp(got, own, sizeof(int) * n), "iallreduce by an operator that is freed");
+    }
+    free(in), free(got), free(own);
+}
+
+// All ranks have the same bits of a rounded sum, whichever order a schedule adds in.
+static void rounded(int n) {
+    float *in = malloc(sizeof *in * n), *got = malloc(sizeof *got * n), *root = malloc(sizeof *root * n);
+    for (int k = 0; k < n; k++) in[k] = (float)(1 + rank * 7 + k) / (3 + k % 11 + rank) * (rank % 2 ? -1 : 1);
+    MPI_Request request;
+    MPI_Iallreduce(in, got, n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    memcpy(root, got, sizeof *got * n);
+    PMPI_Bcast(root, n, MPI_FLOAT, 0, MPI_COMM_WORLD);
+    expect(!memcmp(got, root, sizeof *got * n), "the bits of an iallreduce");
+    free(in), free(got), free(root);
+}
+
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -127,6 +162,13 @@ int main(int argc, char **argv) {
     int rounds = argc > 1 ? atoi(argv[1]) : 5, one = 1, all = 0;
     // A first collective that waits makes the communicator ready.
     MPI_Allreduce(&one, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    if (argc > 2 && !strcmp(argv[2], "users")) {
+        freed_operator(COUNT / 2);
+        rounded(COUNT / 2);
+        if (rank == 0) printf("ok %d\n", size);
+        MPI_Finalize();
+        return 0;
+    }
     if (argc > 2) {
         int *in = ints(1), *got = ints(2), class = 0;
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);

@@ -114,6 +114,9 @@ int main(int argc, char **argv) {
     TRY(Allgather, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, y, n, MPI_DATATYPE_NULL, world);
     TRY(Alltoall, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, y, n, MPI_DATATYPE_NULL, world);
     TRY(Alltoall, x, n, MPI_FLOAT, y, -1, MPI_FLOAT, world);
+    // Room for less than comes.
+    TRY(Allgather, x, n, MPI_FLOAT, y, n / 2, MPI_FLOAT, world);
+    TRY(Alltoall, x, n, MPI_FLOAT, y, n / 2, MPI_FLOAT, world);
     // Datatypes that were never committed.
     MPI_Datatype raw;
     MPI_Type_vector(3, 1, 2, MPI_FLOAT, &raw);

@@ -57,3 +57,14 @@ def test_unlike_lengths_end_with_an_error(compiled: Compile, tmp_path: Path, abi
     assert done.code != 0
     assert ": truncated" in done.err
     assert "another class" not in done.err
+
+
+@pytest.mark.parametrize("abi", ["openmpi", "mpich"])
+@pytest.mark.parametrize("algorithm", ["dissemination", "recursive-doubling"])
+def test_begun_calls_keep_operators_and_bits(compiled: Compile, tmp_path: Path, abi: str, algorithm: str) -> None:
+    """Operators that are freed before the call has ended, and rounded sums by a schedule of unlike orders."""
+    path = tmp_path / "t.plan"
+    un.save_plans([(un.plan("allreduce", "archer", shape=4, elements=16, algorithm=algorithm), 0, None)], path)
+    options = ("--plan", str(path), "--nonblocking", "--safe-ops")
+    done = run(4, compiled("begun", abi), "1", "users", options=options)
+    assert (done.code, done.out) == (0, "ok 4\n"), done.out + done.err

@@ -25,6 +25,27 @@ def test_errors_are_those_of_the_library(compiled: Compile, plan: Plans, tmp_pat
     assert report(said)["allreduce", "recursive-doubling"] > 1
 
 
+@pytest.mark.parametrize("options", [(), ("--nonblocking",)])
+@pytest.mark.parametrize(("abi", "ranks"), [("openmpi", 2), ("openmpi", 3), ("mpich", 2), ("abi", 2)])
+def test_an_error_of_one_rank_waits_for_no_other(
+    compiled: Compile, plan: Plans, abi: str, ranks: int, options: tuple[str, ...]
+) -> None:
+    """The first call on a communicator makes it ready together with the other ranks, unless it is wrong."""
+    done = run(ranks, compiled("early", abi), options=("--plan", str(plan(ranks)), *options), seconds=60)
+    assert (done.code, done.out) == (0, f"ok {ranks}\n"), done.out + done.err
+
+
+@pytest.mark.parametrize(("abi", "ranks"), [("openmpi", 2), ("openmpi", 3), ("mpich", 2), ("abi", 2)])
+def test_no_floating_point_exception_comes_from_other_memory(
+    compiled: Compile, plan: Plans, tmp_path: Path, abi: str, ranks: int
+) -> None:
+    said = tmp_path / "report"
+    options = ("--plan", str(plan(ranks)), "--report", str(said))
+    done = run(ranks, compiled("traps", abi), options=options)
+    assert (done.code, done.out) == (0, f"ok {ranks}\n"), done.out + done.err
+    assert report(said)["reduce-scatter", "pairwise"] == 8
+
+
 @pytest.mark.parametrize(("abi", "ranks"), [("openmpi", 3), ("mpich", 2), ("abi", 2)])
 def test_every_operator_on_every_datatype(compiled: Compile, plan: Plans, abi: str, ranks: int) -> None:
     """Those of Fortran too, as far as the library has them: bits, or error classes."""

@@ -1,7 +1,7 @@
 //! The arguments of a collective, whichever it is.
 
 use unisono_collective::Kind;
-use unisono_mpi::{Call, Comm, Datatype, Library, OpHandle, Outcome, Reduction};
+use unisono_mpi::{Call, Comm, Datatype, Home, Library, OpHandle, Outcome, Reduction};
 
 use crate::{
     memory::{Memory, Places, Vector},
@@ -300,6 +300,46 @@ impl Arguments {
 }
 
 impl Arguments {
+    /// Whether the input is the output, and the library refuses that.
+    pub fn is_refused_alias(&self, home: &Home, described: &Described) -> bool {
+        described.overlaps && self.send == self.recv && home.refuses_alias(self.kind, self.vector.is_some())
+    }
+
+    /// Whether the library refuses the call for what this rank gives, without a word to the others. False in doubt, and
+    /// for calls of operators that no plan serves, which are right.
+    pub fn is_wrong(&self, library: &Library, home: &Home, ranks: u32, rank: u32) -> bool {
+        let c = &library.constants;
+        let reduces = matches!(self.kind, Kind::Allreduce | Kind::Reduce | Kind::ReduceScatter | Kind::Scan);
+        if reduces && c.op(c.handle(self.op)).is_none() {
+            return false;
+        }
+        match self.describe(library, Some(home.comm()), ranks, rank) {
+            Ok(Some(described)) => self.is_refused_alias(home, &described),
+            // A count that this rank gives with a datatype of more bytes than an `int` holds may be right.
+            Ok(None) => !self.is_huge(library, rank),
+            Err(_) => false,
+        }
+    }
+
+    /// Whether a datatype that means something on this rank has more bytes than an `int` holds, or is none of those
+    /// that can be looked at.
+    fn is_huge(&self, library: &Library, rank: u32) -> bool {
+        let c = &library.constants;
+        let is_root = u32::try_from(self.root) == Ok(rank);
+        let (sends, receives) = match self.kind {
+            Kind::Barrier => (false, false),
+            Kind::Gather => (self.send != c.in_place, is_root),
+            Kind::Scatter => (is_root, self.recv != c.in_place),
+            Kind::Allgather | Kind::Alltoall => (self.send != c.in_place, true),
+            _ => (false, true),
+        };
+        let huge = |datatype: Datatype| {
+            let datatype = c.handle(datatype);
+            datatype != c.type_null && library.layout(datatype).map_or(true, |(size, _)| size == usize::MAX)
+        };
+        (sends && huge(self.send_type)) || (receives && huge(self.recv_type))
+    }
+
     /// Bytes for a report, of a call that no plan describes.
     pub fn bytes_guess(&self, library: &Library) -> u64 {
         // Where only some ranks give a count and a datatype that mean something, nothing is asked for.

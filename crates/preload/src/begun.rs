@@ -207,7 +207,7 @@ fn serve_on(
 /// Which entry serves a call that is not waited for at once; the answer is the same on all ranks.
 pub fn entry(arguments: &Arguments, home: &Home, begun: &Begun, known: &Known, described: &Described) -> Option<usize> {
     let entry = begun.rows.find(&described.call)?;
-    let refused = described.overlaps && arguments.send == arguments.recv && home.refuses_alias(arguments.kind, false);
+    let refused = arguments.is_refused_alias(home, described);
     let users = described.call.reduction.is_some_and(|reduction| reduction.op.is_none());
     let serves = !users && !refused && described.fits(known.ranks);
     (serves && rounds_alike(&begun.rows, &described.call, entry, known)).then_some(entry)

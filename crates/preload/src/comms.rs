@@ -123,18 +123,36 @@ fn place_of(comm: Comm) -> usize {
     (comm as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> (usize::BITS - REMEMBERED.ilog2())
 }
 
-/// What `work` makes of what is known of a communicator; makes it ready for planned calls where nothing is.
+/// What `work` makes of what is known of a communicator; makes it ready for planned calls where nothing is, which waits
+/// for its other ranks, unless the call is known to be wrong: the other ranks may make none then.
 ///
 /// # Errors
 /// Those of the library.
 #[inline]
-pub fn with_known<T>(library: &Library, home: Option<&Home>, comm: Comm, work: impl FnOnce(&Known) -> T) -> Outcome<T> {
+pub fn with_known<T>(
+    library: &Library,
+    home: Option<&Home>,
+    arguments: &Arguments,
+    work: impl FnOnce(&Known) -> T,
+) -> Outcome<Option<T>> {
+    let comm = library.constants.handle(arguments.comm);
     let latest = match find(comm) {
         Some(latest) => latest,
+        None if home.is_some_and(|home| is_wrong(library, home, arguments)) => return Ok(None),
         // Found by the next call, if it was put into the list.
         None => Latest { changes: u64::MAX, comm, known: learn(library, home, comm)? },
     };
-    Ok(with(latest, work))
+    Ok(Some(with(latest, work)))
+}
+
+/// Whether this rank alone can tell that the library refuses a call.
+#[cold]
+fn is_wrong(library: &Library, home: &Home, arguments: &Arguments) -> bool {
+    let comm = library.constants.handle(arguments.comm);
+    let (Ok(false), Ok(ranks), Ok(rank)) = (library.is_inter(comm), library.size(comm), library.rank(comm)) else {
+        return false;
+    };
+    arguments.is_wrong(library, home, ranks, rank)
 }
 
 /// What `work` makes of what is known of a communicator, if something is.

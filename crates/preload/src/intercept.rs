@@ -129,7 +129,11 @@ fn serve(arguments: &Arguments, original: &impl Fn() -> c_int, started: &Cell<bo
         // Another rank may make the call where it does not come by here, and would not join.
         return comms::with_found(comm, work).unwrap_or_else(|| passed_on(arguments, original));
     }
-    comms::with_known(library, home, comm, work).unwrap_or_else(|Failed(code)| code)
+    match comms::with_known(library, home, arguments, work) {
+        Ok(Some(code)) => code,
+        Ok(None) => original(),
+        Err(Failed(code)) => code,
+    }
 }
 
 /// Calls whose like a plan serves only in part are counted by name.
@@ -181,10 +185,7 @@ fn planned(
     }
     // An input that is the output is an error of this rank alone. A library that refuses it does so before it waits for
     // other ranks; where the library does not look, all ranks take part in the planned call.
-    if described.overlaps
-        && arguments.send == arguments.recv
-        && home.refuses_alias(arguments.kind, arguments.vector.is_some())
-    {
+    if arguments.is_refused_alias(home, &described) {
         return Ok(None);
     }
     if !rounds_alike(&serving.rows, &described.call, entry, known) {

@@ -193,7 +193,25 @@ impl Memory {
             // SAFETY: as the caller promises.
             unsafe { part.copy_whole_out(library, to.wrapping_add(before), comm)? };
         }
+        for (before, bytes) in self.room_left(pieces) {
+            // SAFETY: `to` has room for all pieces, of which these bytes are a part.
+            unsafe { to.wrapping_add(before).write_bytes(0, bytes) };
+        }
         Ok(())
+    }
+
+    /// The bytes of a copy that no element fills, each with the bytes before them. They are combined like the others,
+    /// and zeros raise no floating-point exception, which a program may have asked to be ended by.
+    fn room_left(&self, pieces: Pieces) -> impl Iterator<Item = (usize, usize)> {
+        let Pieces { number, counts, .. } = pieces;
+        let (room, bytes) = (self.count / number.max(1), self.bytes / number.max(1));
+        let size = bytes.checked_div(room).unwrap_or(0);
+        counts.into_iter().flat_map(move |counts| {
+            (0..number).map(move |k| {
+                let used = usize::try_from(counts.at(k)).unwrap_or(0).min(room) * size;
+                (k * bytes + used, bytes - used)
+            })
+        })
     }
 
     /// As [`Memory::copy_out`], without pieces.

@@ -71,7 +71,8 @@ fn serve(arguments: &Arguments, request: usize) -> Outcome<bool> {
     let Some(home) = home::home(library, comm).filter(|home| home.agreement() == Agreement::Planned) else {
         return Ok(false);
     };
-    comms::with_known(library, Some(home), comm, |known| serve_on(library, home, known, arguments, request))?
+    let work = |known: &Known| serve_on(library, home, known, arguments, request);
+    comms::with_known(library, Some(home), arguments, work)?.unwrap_or(Ok(false))
 }
 
 fn serve_on(library: &Library, home: &Home, known: &Known, arguments: &Arguments, request: usize) -> Outcome<bool> {
