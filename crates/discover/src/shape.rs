@@ -94,6 +94,8 @@ pub struct Setting<'a> {
     pub rank: Option<u32>,
     /// Whether a range may have fewer dimensions than a buffer, whose other dimensions then are whole.
     pub rows: bool,
+    /// Whether a buffer that is read twice through one mapper is read once. The rules of the paper count both reads.
+    pub merges: bool,
     pub sides: &'a mut Sides,
     pub roles: &'a mut Roles,
 }
@@ -134,7 +136,7 @@ fn make<'b>(
     task: &Task<'_>,
     buffer: impl Fn(BufferId) -> Option<&'b Buffer>,
 ) -> Result<Shape, DiscoverError> {
-    let Setting { nodes, rank, rows, sides, roles } = setting;
+    let Setting { nodes, rank, rows, merges, sides, roles } = setting;
     check_geometry(task)?;
     let mut buffers: Vec<BufferId> = task.accesses.iter().map(|a| a.buffer).collect();
     buffers.sort_unstable();
@@ -168,8 +170,8 @@ fn make<'b>(
                 return Ok(None);
             }
             mappers.sort_unstable();
-            if !reduces && wanted(Mode::Write) {
-                // A write through one mapper twice is one write.
+            if !reduces && (merges || wanted(Mode::Write)) {
+                // An access through one mapper twice is one access.
                 mappers.dedup();
             }
             let role = roles

@@ -207,6 +207,7 @@ impl Discovery {
             nodes: self.options.nodes,
             rank: self.options.rank,
             rows: self.options.rows,
+            merges: self.options.rules != Rules::Paper,
             sides: &mut self.sides,
             roles: &mut self.roles,
         };

@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use common::{NODES, Programs, commands_of, patterns, report_of};
+use common::{NODES, Programs, commands_of, patterns, program, report_of, task};
 use unisono_discover::{Pattern, Rules};
 
 const RULES: [Rules; 2] = [Rules::Paper, Rules::Full];
@@ -102,5 +102,18 @@ fn every_rank_issues_the_same_operations_in_the_same_order() {
                 }
             }
         }
+    }
+}
+
+/// A product of an array with itself reads it twice by one mapper, which needs no more than one read does.
+#[test]
+fn a_buffer_that_is_read_twice_alike_stays_where_it_is() {
+    let product = [("A", "read", "one_to_one"), ("A", "read", "one_to_one"), ("B", "write", "one_to_one")];
+    let tasks = [task("fill", "[64]", &[("A", "write", "one_to_one")]), task("square", "[64]", &product)];
+    let program = program(&[("A", "[64]", false), ("B", "[64]", false)], &tasks);
+    for nodes in NODES {
+        let report = report_of(&program, nodes, Rules::Full);
+        assert!(report.forwards.is_empty(), "{nodes}");
+        assert_eq!((report.messages.p2p, report.messages.collective), (0, 0));
     }
 }
