@@ -235,6 +235,27 @@ def _program(name: str) -> _Read:
     return {"name": graph.name, "format": graph.format, "ranks": graph.ranks, "nodes": sum(graph.nodes)}, [], text
 
 
+#: How the files of `unisono export` begin.
+_RULES = (
+    ("openmpi-rules", rb"# Rules for coll/tuned of Open MPI"),
+    ("openmpi-json", rb'\s*{\s*"rule_file_version"'),
+    ("mpich-json", rb'\s*{\s*"collective=\w+"'),
+    ("ucc", rb"# Scores of UCC's"),
+    ("ncclx-csv", rb"# Rules for the tuner of NCCLX"),
+    ("nccl-tuner-csv", rb"# Lines for NCCL's example tuner plugin"),
+)
+
+
+def _rules_of(head: bytes) -> str | None:
+    """The format of a file of rules for a library, by its first bytes."""
+    return next((name for name, begin in _RULES if re.match(begin, head)), None)
+
+
+def _rules(name: str) -> _Read:
+    text = read_text(name, MOST_DESCRIPTION_BYTES)
+    return {"format": _rules_of(text[:_HEAD].encode())}, [], text
+
+
 def _words(params: dict[str, str]) -> str:
     return " ".join(f"{name}={value}" for name, value in params.items())
 
@@ -278,6 +299,7 @@ FORMS = (
     Form("report", _holds("collective", "machine", "algorithm"), _report),
     Form("trace", _holds("traceEvents"), _trace),
     Form("sweep", _begins("shape,elements,best"), _sweep),
+    Form("rules for a library", lambda _, head: _rules_of(head) is not None, _rules),
     Form("machine", _is_machine, _machine),
     Form("program", _is_program, _program),
 )

@@ -1,5 +1,6 @@
 """`unisono show` prints every file that the product writes, and refuses everything else in one sentence."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,13 @@ def test_a_plan_file_is_proved(tmp_path: Path) -> None:
     assert str(path) in ran.err
 
 
+#: Formats of rules that can express a plan of recursive doubling.
+LIBRARIES = ("openmpi-rules", "openmpi-json", "mpich-json", "ucc")
+
+
+OF_GPUS = ("nccl-tuner-csv", "ncclx-csv")
+
+
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """One file of every form, by the name of the file."""
@@ -59,11 +67,21 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         ["emit", "a.sched", "--format", "chakra", "-o", "traces"],
         ["schedule", "allreduce", "--machine", "piuma", "--nodes", "2", "--bytes", "64", "-o", "switches.sched"],
         ["emit", "switches.sched", "--format", "registers", "-o", "switches.registers"],
+        ["plan", *among, "--algorithm", "recursive-doubling", "-o", "b.plan"],
+        *(["export", "b.plan", "--format", name, "--no-check", "-o", f"rules.{name}"] for name in LIBRARIES),
     ):
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(folder)
             ran = call(*command)
             assert ran.code == 0, ran.err
+    row = {"collective": "allreduce", "ranks": 8, "first_bytes": 0, "last_bytes": None, "algorithm": "ring"}
+    (folder / "table.json").write_text(json.dumps({"unisono_table": 1, "rows": [row]}))
+    for name in OF_GPUS:
+        ran = call(
+            "export", str(folder / "table.json"), "--format", name, "--no-check", "-o", str(folder / f"rules.{name}")
+        )
+        assert ran.code == 0, ran.err
+    (folder / "table.json").unlink()
     (folder / "machine.toml").write_text((ROOT / "machines" / "dgx-a100.toml").read_text())
     (folder / "workload.toml").write_text((ROOT / "workloads" / "gpt-3.toml").read_text())
     return {path.name: path for path in folder.iterdir()}
@@ -75,7 +93,8 @@ FORM_OF = {
     "schedule.cert": "certificate of a schedule", "trace.json": "trace", "sweep.csv": "sweep",
     "gpus.json": "plan for GPUs", "gpus.xml": "schedule", "a.goal": "program", "traces": "program",
     "switches.sched": "schedule", "switches.registers": "schedule", "machine.toml": "machine",
-    "workload.toml": "program",
+    "workload.toml": "program", "b.plan": "plan for MPI programs",
+    **{f"rules.{name}": "rules for a library" for name in (*LIBRARIES, *OF_GPUS)},
 }  # fmt: skip
 
 
@@ -110,6 +129,11 @@ def test_facts_are_those_of_the_file(files: dict[str, Path]) -> None:
     assert json_of("show", str(files["sweep.csv"]))["points"] == 4
     trace = json_of("show", str(files["trace.json"]))
     assert trace["seconds"] == pytest.approx(trace["microseconds"] * 1e-6)
+
+
+@pytest.mark.parametrize("name", [*LIBRARIES, *OF_GPUS])
+def test_rules_name_their_format(name: str, files: dict[str, Path]) -> None:
+    assert json_of("show", str(files[f"rules.{name}"]))["format"] == name
 
 
 def test_other_files_are_refused(tmp_path: Path, files: dict[str, Path]) -> None:

@@ -44,7 +44,7 @@ def _line(numbers: list[int] | None) -> str:
 def allocate(
     machine: str, jobs: str, fail: int, heuristic: str, samples: int, seed: int, plot: str | None, as_json: bool
 ) -> None:
-    """Places jobs on boards, around boards that failed, and says how much of the machine they use."""
+    """Places jobs on boards, around failed boards, and reports the share of the machine in use."""
     check_picture(plot)
     with working("allocating"):
         report = unisono.allocate(machine, jobs, fail=fail, heuristic=heuristic, samples=samples, seed=seed)

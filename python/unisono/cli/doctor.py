@@ -12,7 +12,7 @@ __all__ = ["doctor"]
 @click.command()
 @json_option
 def doctor(as_json: bool) -> int:
-    """Tells what is installed, which MPI is found and whether it works, and the command that fixes what is missing.
+    """Reports what is installed, which MPI is found and whether it works, and the command that fixes what is missing.
 
     The exit code is 1 where something is missing that the main work needs; packages that only some commands use do not
     count.

@@ -21,8 +21,8 @@ def show(file: str, show_all: bool, as_json: bool) -> None:
     """Prints what is in FILE: any file that unisono writes or reads.
 
     Schedules (.sched, .json, .xml, .registers), plans for MPI programs (.plan), plans for GPUs, machines and workloads
-    (.toml), certificates, reports, sweeps (.csv), traces, and programs of other tools. Their form is found by their
-    contents.
+    (.toml), certificates, reports, sweeps (.csv), traces, rules for libraries, and programs of other tools. Their form
+    is found by their contents.
     """
     found = contents(file, lines=None if show_all else _SHOWN)
     if as_json:

@@ -34,7 +34,7 @@ _PAPER = {"switch_usd": 14280.0, "dac_usd": 272.0, "aoc_usd": 603.0}
 def topology(
     name: str | None, fail: tuple[str, ...], check: bool, cables: bool, plot: str | None, as_json: bool
 ) -> int:
-    """Tells what network NAME (a preset or a TOML file) is made of, and its price; lists the families without NAME."""
+    """Describes the network NAME (a preset or a TOML file) and its price; without NAME, lists the families."""
     if name is None:
         if check or fail or cables or plot is not None:
             raise InputError("say which network: a preset (see 'unisono machines') or a TOML file")

@@ -74,7 +74,7 @@ def traffic(
     plot: str | None,
     as_json: bool,
 ) -> None:
-    """Loads all accelerators of a network with PATTERN and says what bandwidth they get.
+    """Loads all accelerators of a network with PATTERN and reports the bandwidth that they get.
 
     An alltoall sends message k of accelerator r to (r + k) mod N, posted at once. A permutation is drawn by --seed, and
     goes in two messages. Planes are alike: one is simulated, with its part of every message.
