@@ -8,6 +8,7 @@ of calls that it served; one that served none is an error. Words after the comma
 abi), numbers the ranks.
 """
 
+import argparse
 import shutil
 import subprocess
 import sys
@@ -184,10 +185,24 @@ def idle(plan: Path, found: Counter[tuple[str, str]]) -> list[str]:
     return [f"{collective} by {algorithm}" for collective, algorithm in sorted(rows - set(found))]
 
 
-def main(words: list[str]) -> None:
+def word(text: str) -> str | int:
+    """An ABI, or a number of ranks."""
+    if text in COMPILERS:
+        return text
+    if text.isdigit() and int(text) > 1:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(COMPILERS)}, and no number of ranks from 2 on")
+
+
+def main() -> None:
     """Runs the suite, and prints what served how many calls."""
-    abis = [word for word in words if word in COMPILERS] or list(COMPILERS)
-    counts = [int(word) for word in words if word.isdigit()] or list(range(2, 10))
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument(
+        "words", nargs="*", type=word, help="ABIs (openmpi, mpich, abi) and numbers of ranks [all; 2 to 9]"
+    )
+    words: list[str | int] = parser.parse_args().words
+    abis = [abi for abi in words if isinstance(abi, str)] or list(COMPILERS)
+    counts = [ranks for ranks in words if isinstance(ranks, int)] or list(range(2, 10))
     total, runs = 0, 0
     missing: list[str] = []
     for ranks in counts:
@@ -215,4 +230,4 @@ def main(words: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()
