@@ -31,7 +31,6 @@ from unisono.cli._output import (
 )
 from unisono.cli._pictures import check_picture
 from unisono.cli._types import COLLECTIVE
-from unisono.planning.plan_files import has_equal_bits
 
 __all__ = ["plan", "print_candidates", "print_report"]
 
@@ -144,7 +143,7 @@ def _with_equal_bits(made: Plan, options: dict[str, Any]) -> Plan:
     """The best candidate after which all ranks have the same bits, as MPI programs want it of a rounded allreduce."""
     report = made.report()
     is_rounded = report["dtype"] not in _EXACT and names.operator(options["op"]) not in ("min", "max")
-    if report["collective"] != "allreduce" or not is_rounded or has_equal_bits(made):
+    if report["collective"] != "allreduce" or not is_rounded or made.schedule.verify().repeatable:
         return made
     name = f"{made.algorithm} {params_text(made.params)}".rstrip()
     why = f"after {name} ranks may have different bits of a rounded sum"
@@ -153,7 +152,7 @@ def _with_equal_bits(made: Plan, options: dict[str, Any]) -> Plan:
             changed = {"algorithm": candidate["algorithm"], "param": tuple(candidate["params"].items())}
             try:
                 other = Request(**{**options, **changed}).plan()
-                if not has_equal_bits(other):
+                if not other.schedule.verify().repeatable:
                     continue
             except UnsupportedError:
                 continue

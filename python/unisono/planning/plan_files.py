@@ -13,7 +13,7 @@ from unisono.base.messages import shown
 from unisono.base.names import named
 from unisono.base.reports import PlanRow
 
-__all__ = ["BEGINNING", "check_plan_file", "has_equal_bits", "is_plan_file", "load_plans", "read_proven", "save_plans"]
+__all__ = ["BEGINNING", "check_plan_file", "is_plan_file", "load_plans", "read_proven", "save_plans"]
 
 #: The first bytes of every plan file.
 BEGINNING = b"UNISPLAN"
@@ -59,12 +59,6 @@ def save_plans(rows: Iterable[Row], path: str | os.PathLike[str], *, unlike_bits
             )
         listed.append(_checked(*row))
     write(path, _core.encode_plan(listed, unlike_bits))
-
-
-def has_equal_bits(plan: Plan) -> bool:
-    """Whether all ranks get the same bits of a rounded result, as the file of the plan states it."""
-    [row] = _core.decode_plan(_core.encode_plan([(plan, 0, None, None, None)], False))
-    return row["repeatable"] is not False
 
 
 def _checked(

@@ -110,7 +110,7 @@ fn choices_up_to_64x64_make_right_sums() {
 }
 
 #[test]
-#[ignore = "half an hour: the interpreter runs 262,144 PEs word by word"]
+#[ignore = "half an hour: 262,144 PEs word by word; choices_on_16x16_make_right_sums runs smaller cases"]
 fn short_choices_on_512x512_make_right_sums() {
     for (kind, elements) in [(Kind::Reduce, 1), (Kind::Reduce, 16), (Kind::Allreduce, 1)] {
         check(kind, 512, elements);
