@@ -17,7 +17,8 @@ unexport PYTHONDONTWRITEBYTECODE
 export PYO3_BUILD_EXTENSION_MODULE := 1
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 PYO3_CONFIG := $(CURDIR)/$(VENV)/.pyo3-config
-SHARED = env $$(test -f $(PYO3_CONFIG) && echo PYO3_CONFIG_FILE=$(PYO3_CONFIG))
+# cargo shares the cores out itself: it takes no part in the jobs of a make that runs some targets at once.
+SHARED = env -u MAKEFLAGS -u MFLAGS $$(test -f $(PYO3_CONFIG) && echo PYO3_CONFIG_FILE=$(PYO3_CONFIG))
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # maturin tells its steps even when it is asked to be quiet; its words are shown where it fails.
@@ -25,9 +26,15 @@ HUSH = >$(VENV)/.log 2>&1 || { cat $(VENV)/.log >&2; exit 1; }
 say = @printf '== %s\n'
 
 .DEFAULT_GOAL := help
-# The order of the checks is the order of their lines; cargo itself uses every core.
+# The order of the checks is the order of their lines; cargo itself uses every core. `make test` asks for what keeps only
+# one core busy at the same time as something else.
+ifdef AT_ONCE
+test-rust: check-rust
+else
 .NOTPARALLEL:
-.PHONY: help demo test lint bench fuzz sanitize conformance programs setup build site clean prerequisites check-rust check-python test-rust test-python
+endif
+AT_ONCE_TOO := $(MAKE) --no-print-directory AT_ONCE=1 --output-sync=target
+.PHONY: help demo test lint bench fuzz sanitize conformance programs setup build site clean prerequisites preload check-rust check-python test-rust test-python
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-14s%s\n", $$1, $$2}'
@@ -36,7 +43,11 @@ demo: build ## builds, then plans, proves and predicts collectives on a wafer; f
 	$(say) "demo"
 	@$(BIN)/python examples/demo.py
 
-test: check-rust test-rust check-python test-python ## every check and test: Rust, then Python
+test: ## every check and test: Rust, then Python
+	@$(AT_ONCE_TOO) --jobs=3 setup preload $(PAGE)
+	@$(MAKE) --no-print-directory build
+	@$(AT_ONCE_TOO) --jobs=2 test-rust check-python
+	@$(MAKE) --no-print-directory test-python
 	$(say) "all tests passed"
 
 lint: check-rust check-python ## formats, lints, types and stubs only
@@ -97,13 +108,16 @@ setup: $(VENV)/.tools $(MPICH)/.tools $(VENV)/.crates ## .venv with the exact to
 build: $(VENV)/.package ## the extension module, the library for MPI programs, and the program .venv/bin/unisono
 	$(say) "building the extension module (release)"
 	@$(SHARED) $(BIN)/maturin develop --quiet --release --locked --skip-install $(HUSH)
-	$(say) "building the library for MPI programs"
 	@$(SHARED) cargo build --quiet --release --locked --package unisono-py
-	@$(SHARED) cargo build --quiet --release --locked --package unisono-preload
+	@$(MAKE) --no-print-directory preload
 	@mkdir -p python/unisono/_lib $(VENV)/etc/unisono
 	@install -C "$${CARGO_TARGET_DIR:-target}"/release/libunisono_preload.so python/unisono/_lib/
 	@echo "$(CURDIR)/$(MPICH)/bin" > $(VENV)/etc/unisono/mpi-folders
 	@$(MAKE) --no-print-directory $(PAGE)
+
+preload: $(VENV)/.crates
+	$(say) "building the library for MPI programs"
+	@$(SHARED) cargo build --quiet --release --locked --package unisono-preload
 
 # The program of the pages that `unisono view` writes: two files, made by the Node.js of the environment.
 PAGE := python/unisono/_web/view.js

@@ -1,5 +1,6 @@
 """Programs of other tools: from files to the time of a step, on the command line and in Python."""
 
+import functools
 import re
 import subprocess
 import sys
@@ -30,6 +31,12 @@ ENTRY %main (x: f32[262144]) -> f32[262144] {
 """
 
 
+@functools.cache
+def modelled(machine: str) -> reports.StepReport:
+    """A step of the transformer by the model. Planning it takes most of the time of the tests that compare with it."""
+    return un.step(TRANSFORMER, machine, **RATES)
+
+
 @pytest.fixture
 def small(tmp_path: Path) -> str:
     path = tmp_path / "small.hlo"
@@ -53,7 +60,7 @@ def test_short_steps_print_their_times_and_no_ratio_below_1(tmp_path: Path, leve
 
 @pytest.mark.parametrize("machine", ["fattree-small", "hx2mesh-small", "torus2d-small"])
 def test_a_step_is_its_compute_and_what_is_exposed(machine: str) -> None:
-    report = un.step(TRANSFORMER, machine, **RATES)
+    report = modelled(machine)
     assert report["accelerators"] == 256
     assert report["seconds"] == pytest.approx(report["compute_seconds"] + report["exposed_seconds"])
     assert report["communication_seconds"] == pytest.approx(report["exposed_seconds"] + report["hidden_seconds"])
@@ -77,7 +84,7 @@ def test_a_faster_machine_is_asked_for_with_what_if() -> None:
     check(report, "StepReport")
     faster, other, both, failed, computing = report["what_if"]
     assert faster["communication_seconds"] < report["communication_seconds"]
-    alone = un.step(TRANSFORMER, "fattree-small", **RATES)
+    alone = modelled("fattree-small")
     assert (other["seconds"], other["machine"]) == (alone["seconds"], "fattree-small")
     assert both["communication_seconds"] < other["communication_seconds"]
     assert failed["communication_seconds"] > report["communication_seconds"]
@@ -126,13 +133,13 @@ def test_the_rates_of_a_machine_file_are_taken(tmp_path: Path) -> None:
         un.machine("fattree-small").to_toml() + "\n[accelerator]\ntflops = 494\nmemory_gb_per_second = 3350\n"
     )
     report = un.step(TRANSFORMER, str(file))
-    assert report["seconds"] == un.step(TRANSFORMER, "fattree-small", **RATES)["seconds"]
+    assert report["seconds"] == modelled("fattree-small")["seconds"]
     assert un.step(TRANSFORMER, str(file), tflops=988)["compute_seconds"] < report["compute_seconds"]
 
 
 @pytest.mark.parametrize("machine", ["fattree-small", "hx2mesh-small"])
 def test_packets_take_about_what_the_model_predicts(machine: str) -> None:
-    model, packets = (un.step(TRANSFORMER, machine, level=level, **RATES) for level in ("model", "packet"))
+    model, packets = modelled(machine), un.step(TRANSFORMER, machine, level="packet", **RATES)
     check(packets, "StepReport")
     assert packets["level"] == "packet"
     assert packets["packets"]
@@ -164,12 +171,12 @@ def test_large_groups_that_lie_alike_take_forests() -> None:
     def row(report: reports.StepReport) -> Any:
         return next(row for row in report["collectives"] if (row["kind"], row["group"]) == ("allreduce", 32))
 
-    free = row(un.step(TRANSFORMER, "hx2mesh-small", **RATES))
+    free = row(modelled("hx2mesh-small"))
     rings = row(un.step(TRANSFORMER, "hx2mesh-small", algorithms={"allreduce": "bidirectional-ring"}, **RATES))
     assert free["algorithm"] == "forest"
     assert free["bound"] < free["seconds"] < 0.6 * rings["seconds"]
     # On a torus the messages of all groups meet, and forests of one group would put too much on its links.
-    assert row(un.step(TRANSFORMER, "torus2d-small", **RATES))["algorithm"] == "dual-rings"
+    assert row(modelled("torus2d-small"))["algorithm"] == "dual-rings"
 
 
 def test_the_price_of_the_network_is_reported(small: str) -> None:
@@ -506,9 +513,7 @@ def test_the_program_is_what_jax_compiles_now() -> None:
     graph = un.WorkloadGraph.read([("now.hlo", done.stdout.encode())], strict=True)
     assert graph.ranks == 256, jax.__version__
     report = graph.time(un.machine("fattree-small"), (494e12, 3350e9))
-    assert report["compute_seconds"] == pytest.approx(
-        un.step(TRANSFORMER, "fattree-small", **RATES)["compute_seconds"], rel=0.2
-    )
+    assert report["compute_seconds"] == pytest.approx(modelled("fattree-small")["compute_seconds"], rel=0.2)
 
 
 def test_a_latency_that_every_cable_states_is_refused_with_a_way_out(tmp_path: Path) -> None:
