@@ -70,7 +70,7 @@ def test_reports_are_of_their_types(machine: tuple[str, ...]) -> None:
     check(json_of("simulate", *request), "SimulationReport")
     for bound in json_of("bound", *request)["bounds"]:
         check(bound, "Bound")
-    shape = "4x3" if "--shape" in machine else "12"
+    shape = machine[2] if machine[1] == "--shape" else "12"
     sizes = ["--shapes", shape, "--elements", "1,100"]
     for point in json_of("sweep", "allreduce", "--machine", machine[0], *sizes)["points"]:
         check(point, "SweepPoint")
