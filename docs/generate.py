@@ -1,12 +1,13 @@
 """Writes the pages of docs/ that are generated, and the picture of the README.
 
-docs/algorithms.md is from the registry, docs/unsafe.md from the sources, docs/papers from the lists of claims. With
---check it writes nothing and fails where a page is out of date.
+docs/algorithms.md is from the registry, docs/machines.md from the presets, docs/unsafe.md from the sources, docs/papers
+from the lists of claims. With --check it writes nothing and fails where a page is out of date.
 """
 
 import sys
 from pathlib import Path
 
+import machine_page
 import paper_pages
 import unisono as un
 import unsafe_page
@@ -44,7 +45,12 @@ def _cell(text: str) -> str:
 
 
 def main() -> None:
-    texts = {PAGE: page(), unsafe_page.PAGE: unsafe_page.page(), **paper_pages.pages()}
+    texts = {
+        PAGE: page(),
+        machine_page.PAGE: machine_page.page(),
+        unsafe_page.PAGE: unsafe_page.page(),
+        **paper_pages.pages(),
+    }
     if "--check" not in sys.argv[1:]:
         for path, text in texts.items():
             write(path, text)

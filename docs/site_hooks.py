@@ -12,6 +12,7 @@ from mkdocs.structure.pages import Page
 
 sys.path.insert(0, str(Path(__file__).parent))
 import algorithm_pages
+import machine_page
 import site_lists
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -102,8 +103,12 @@ def on_post_template(output: str, template_name: str, config: MkDocsConfig) -> s
 
 
 def on_config(config: MkDocsConfig) -> Any:
-    """The version of the project stands in the foot of each page."""
+    """Adds the version of the project to each page, and the pages of all kinds of machines to the navigation."""
     import unisono
 
     config.copyright = f"Unisono {unisono.__version__}"
+    (reference,) = (section["Reference"] for section in config.nav or [] if "Reference" in section)
+    at = reference.index({"Machines": machine_page.PAGE.name}) + 1
+    named = str(config.nav)
+    reference[at:at] = [name for name in machine_page.page_names() if name not in named]
     return config

@@ -57,6 +57,13 @@ def call(*arguments: str) -> Ran:
     return Ran(code, out.getvalue(), err.getvalue())
 
 
+def other_kinds(*machines: str) -> dict[str, str]:
+    """A preset of each kind of machine of which none of these machines is."""
+    kinds = {preset["name"]: preset["kind"] for preset in unisono.machine_presets()}
+    known = {kinds[machine] for machine in machines}
+    return {kind: name for name, kind in reversed(kinds.items()) if kind not in known}
+
+
 def json_of(*arguments: str) -> Any:
     """The JSON object that a command prints; it must end with 0."""
     ran = call(*arguments, "--json")

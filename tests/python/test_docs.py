@@ -66,6 +66,14 @@ def test_table_of_algorithms_is_the_registry() -> None:
     assert re.findall(r"^\| `(\S+)` \|", page, re.MULTILINE) == [a["name"] for a in un.algorithms()]
 
 
+def test_list_of_machines_is_the_presets() -> None:
+    page = generated("machine_page.py")
+    assert (ROOT / "docs" / "machines.md").read_text() == page, "run 'python docs/generate.py'"
+    presets = un.machine_presets()
+    assert re.findall(r"^\| `(\S+)` \|", page, re.MULTILINE) == sorted({preset["kind"] for preset in presets})
+    assert all(f"`{preset['name']}`" in page for preset in presets)
+
+
 def test_every_unsafe_block_is_listed_with_its_argument() -> None:
     page = generated("unsafe_page.py")
     assert "**missing**" not in page
@@ -144,7 +152,8 @@ def test_example_of_a_certificate_is_what_the_program_writes() -> None:
 
 
 def test_pages_are_listed() -> None:
-    listed = (ROOT / "docs" / "README.md").read_text()
+    # Pages of kinds of machines are in the list of machines.
+    listed = "".join((ROOT / "docs" / name).read_text() for name in ("README.md", "machines.md"))
     for page in (ROOT / "docs").glob("*.md"):
         assert page.name == "README.md" or f"({page.name})" in listed, page.name
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import unisono as un
 
-from .conftest import call, json_of
+from .conftest import call, json_of, other_kinds
 
 #: A part of a machine of each kind, and an algorithm whose time depends on where its ranks are.
 CASES = [
@@ -22,6 +22,7 @@ CASES = [
     ("piuma", (128,), "allreduce", None),
     ("piuma", (20,), "reduce", "in-network"),
 ]
+CASES += [(name, (12,), "allreduce", None) for name in other_kinds(*(case[0] for case in CASES)).values()]
 ON_EVERY_KIND = pytest.mark.parametrize(("name", "shape", "collective", "algorithm"), CASES)
 
 

@@ -43,9 +43,8 @@ def test_a_file_with_switches_and_no_placement_does_not_run(machine: str, switch
     schedule = un.load(file)
     with pytest.raises(un.Error):
         schedule.predict()
-    if machine != "piuma":
-        assert [d["code"] for d in schedule.verify().diagnostics] == ["placement-machine"]
-        assert call("verify", str(file)).code == 1
+    assert [d["code"] for d in schedule.verify().diagnostics] == ["placement-machine"]
+    assert call("verify", str(file)).code == 1
     ran = call("simulate", str(file))
     assert ran.code in (1, 2)
     assert ran.err.count("\n") == 1

@@ -10,7 +10,7 @@ import unisono as un
 from unisono.base import reports
 from unisono.tasks import Program, all_, one_to_one
 
-from .conftest import ROOT, json_of
+from .conftest import ROOT, json_of, other_kinds
 
 #: A machine of each kind, as options of commands.
 MACHINES = {
@@ -19,6 +19,7 @@ MACHINES = {
     "network": ("hx2mesh-small", "--shape", "4x3"),
     "in-network": ("piuma", "--nodes", "1"),
 }
+MACHINES |= {kind: (name, "--shape", "12") for kind, name in other_kinds(*(m[0] for m in MACHINES.values())).items()}
 ON_EVERY_KIND = pytest.mark.parametrize("machine", MACHINES.values(), ids=list(MACHINES))
 
 
@@ -69,7 +70,7 @@ def test_reports_are_of_their_types(machine: tuple[str, ...]) -> None:
     check(json_of("simulate", *request), "SimulationReport")
     for bound in json_of("bound", *request)["bounds"]:
         check(bound, "Bound")
-    shape = "4x3" if "--shape" in machine else "12"
+    shape = machine[2] if machine[1] == "--shape" else "12"
     sizes = ["--shapes", shape, "--elements", "1,100"]
     for point in json_of("sweep", "allreduce", "--machine", machine[0], *sizes)["points"]:
         check(point, "SweepPoint")

@@ -3,10 +3,10 @@
 use unisono_base::Wavelets;
 use unisono_collective::{Collective, Kind};
 use unisono_lower::{Estimate, Exchange, Placed, Round, Trees, switches::Configured};
-use unisono_machine::{Grid, in_network::Site};
+use unisono_machine::Grid;
 use unisono_synthesis::Fabric;
 
-use crate::{AlgorithmError, Formula, Params, line::LineTree, ranks::Extents};
+use crate::{AlgorithmError, Formula, Params, line::LineTree, ranks::Extents, switches::Site};
 
 /// A way of communicating that machines offer and algorithms need.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

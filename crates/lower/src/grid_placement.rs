@@ -2,11 +2,12 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use unisono_base::{Diagnostics, NodeId, StreamId};
-use unisono_machine::{Grid, Shape};
+use unisono_machine::{Grid, Machine, Shape, Wafer};
 use unisono_schedule::Schedule;
 
 use crate::{
     PlacementError,
+    placement::{refuse, refuse_kind},
     route::{Route, Routes, Segment, dimension_ordered},
 };
 
@@ -114,6 +115,17 @@ impl GridPlacement {
             } else if let Route::Path(path) = route {
                 self.check_path(schedule, *stream, path, found);
             }
+        }
+    }
+
+    /// As [`GridPlacement::check`], and the machine is a wafer on which the grid fits.
+    pub(crate) fn check_on(&self, schedule: &Schedule, machine: Option<&Machine>, found: &mut Diagnostics) {
+        self.check(schedule, found);
+        let Some(machine) = machine else { return };
+        match machine.get::<Wafer>().map(|wafer| wafer.choose(Some(self.shape()))) {
+            Some(Ok(_)) => {}
+            Some(Err(error)) => refuse(error.to_string(), found),
+            None => refuse_kind(machine, "a grid is for a wafer", found),
         }
     }
 

@@ -7,23 +7,35 @@
 
 use unisono_base::{Diagnostics, InstrId, NodeId};
 use unisono_machine::{
-    MachineError,
+    Machine, MachineError,
     network::{Network, Plane, Switches},
 };
 use unisono_schedule::{Operand, Schedule};
 
+use crate::placement::{refuse, refuse_kind};
+
 const CODE: &str = "placement-machine";
+
+/// Reports the errors of a placement: of its size, and against the machine.
+pub(crate) fn check_on(schedule: &Schedule, machine: Option<&Machine>, nodes: &[u32], found: &mut Diagnostics) {
+    let wanted = schedule.node_count();
+    if nodes.len() != wanted {
+        let message = || format!("the schedule has {wanted} nodes, and {} are placed", nodes.len());
+        return found.push("placement-size", None, None, message);
+    }
+    let Some(machine) = machine else { return };
+    match machine.get().map(|network| check(schedule, network, nodes, found)) {
+        Some(Ok(())) => {}
+        Some(Err(error)) => refuse(error.to_string(), found),
+        None => refuse_kind(machine, "nodes are for a network", found),
+    }
+}
 
 /// Reports the errors of a placement whose size is that of the schedule.
 ///
 /// # Errors
 /// The topology of the machine does not close, or an accelerator does not exist or has two ranks.
-pub(crate) fn check(
-    schedule: &Schedule,
-    network: &Network,
-    nodes: &[u32],
-    found: &mut Diagnostics,
-) -> Result<(), MachineError> {
+fn check(schedule: &Schedule, network: &Network, nodes: &[u32], found: &mut Diagnostics) -> Result<(), MachineError> {
     let topology = network.topology(&network.name)?;
     let (ranks, switches) = nodes.split_at(schedule.collective().ranks as usize);
     network.check_nodes(&*topology, ranks)?;

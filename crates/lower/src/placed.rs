@@ -1,7 +1,7 @@
 //! A schedule with its placement, and the file that holds both with their machine.
 
 use unisono_base::{Diagnostic, Diagnostics};
-use unisono_machine::{Endpoint, Machine, network::Network};
+use unisono_machine::Machine;
 use unisono_schedule::{
     Schedule,
     verify::{Expected, Method, Proof, Verified},
@@ -60,21 +60,18 @@ pub struct File {
 }
 
 impl File {
-    /// Returns the errors of the placement, on its own and on the machine, and of nodes that the machine has no place
-    /// for.
+    /// Returns the errors of the placement, on its own and on the machine. On a machine, only ranks can do without a
+    /// placement.
     pub fn check(&self) -> Vec<Diagnostic> {
         let mut found = Diagnostics::default();
         if let Some(placement) = &self.placement {
             placement.check(&self.schedule, self.machine.as_ref(), &mut found);
         }
-        let is_placed = self.placement.is_some();
-        let of_ranks = |machine: &&Machine| {
-            machine.get::<Endpoint>().is_some() || (machine.get::<Network>().is_some() && !is_placed)
-        };
-        if let Some(machine) = self.machine.as_ref().filter(of_ranks)
+        if let (None, Some(machine)) = (&self.placement, &self.machine)
             && let Err(more) = self.schedule.check_ranks_only()
         {
-            found.push("placement-machine", None, None, || format!("{more}; {} has no place for them", machine.name()));
+            let message = || format!("{more}; without a placement {} has no place for them", machine.name());
+            found.push("placement-machine", None, None, message);
         }
         found.into_vec()
     }

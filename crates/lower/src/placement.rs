@@ -1,13 +1,10 @@
 //! The placement of a schedule on a machine of any kind.
 
 use unisono_base::Diagnostics;
-use unisono_machine::{InNetwork, Machine, Wafer, network::Network};
+use unisono_machine::Machine;
 use unisono_schedule::Schedule;
 
-use crate::{
-    GridPlacement, network_placement,
-    switches::{self, SwitchPlacement},
-};
+use crate::{GridPlacement, network_placement, switches::SwitchPlacement};
 
 /// Where the nodes of a schedule run.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -48,53 +45,22 @@ impl Placement {
 
     /// Reports errors of the placement: of its size, of its routes, and against the machine.
     pub fn check(&self, schedule: &Schedule, machine: Option<&Machine>, found: &mut Diagnostics) {
-        let fault = match self {
-            Self::Grid(grid) => {
-                grid.check(schedule, found);
-                match machine {
-                    Some(machine) => match machine.get::<Wafer>() {
-                        Some(wafer) => wafer.choose(Some(grid.shape())).err().map(|e| e.to_string()),
-                        None => Some(wrong_kind(machine, "a grid is for a wafer")),
-                    },
-                    None => None,
-                }
-            }
-            Self::Nodes(nodes) => {
-                let wanted = schedule.node_count();
-                match machine.map(|machine| (machine, machine.get::<Network>())) {
-                    _ if nodes.len() != wanted => {
-                        found.push("placement-size", None, None, || {
-                            format!("the schedule has {wanted} nodes, and {} are placed", nodes.len())
-                        });
-                        None
-                    }
-                    Some((_, Some(network))) => {
-                        network_placement::check(schedule, network, nodes, found).err().map(|e| e.to_string())
-                    }
-                    Some((other, None)) => Some(wrong_kind(other, "nodes are for a network")),
-                    None => None,
-                }
-            }
-            Self::Switches(placement) => {
-                let (checked, fault) = match machine.map(|machine| (machine, machine.get::<InNetwork>())) {
-                    Some((_, Some(machine))) => {
-                        (switches::draft(machine, &machine.layout(), schedule, placement).map(drop), None)
-                    }
-                    Some((other, None)) => (Ok(()), Some(wrong_kind(other, "switches are for one of kind in-network"))),
-                    None => (placement.check_size(schedule), None),
-                };
-                checked.err().into_iter().for_each(|finding| found.add(finding));
-                fault
-            }
-        };
-        if let Some(fault) = fault {
-            found.push("placement-machine", None, None, || fault);
+        match self {
+            Self::Grid(grid) => grid.check_on(schedule, machine, found),
+            Self::Nodes(nodes) => network_placement::check_on(schedule, machine, nodes, found),
+            Self::Switches(placement) => placement.check_on(schedule, machine, found),
         }
     }
 }
 
-fn wrong_kind(machine: &Machine, accepted: &str) -> String {
-    format!("{} is of kind {}; {accepted}", machine.name(), machine.kind())
+/// Reports that a placement does not fit the machine.
+pub(crate) fn refuse(fault: String, found: &mut Diagnostics) {
+    found.push("placement-machine", None, None, || fault);
+}
+
+/// Reports that a placement is for another kind of machine.
+pub(crate) fn refuse_kind(machine: &Machine, accepted: &str, found: &mut Diagnostics) {
+    refuse(format!("{} is of kind {}; {accepted}", machine.name(), machine.kind()), found);
 }
 
 /// Runs of consecutive nodes as `(first, count)`, the form in which files hold nodes.

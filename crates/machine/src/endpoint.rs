@@ -226,6 +226,10 @@ impl Description for Endpoint {
     fn shape(&self, asked: Option<Shape>) -> Result<Option<Shape>, MachineError> {
         Shape::ranks(asked, &self.name).map(|shape| shape.or(self.ranks.map(Shape::line)))
     }
+
+    fn reduction_ns(&self) -> Option<[f64; 2]> {
+        Some([self.parameters.compute_ns, self.parameters.gamma_ns_per_byte].map(Option::unwrap_or_default))
+    }
 }
 
 impl Endpoint {

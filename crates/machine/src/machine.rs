@@ -26,6 +26,12 @@ pub trait Description: Clone + PartialEq + fmt::Debug + Serialize + Send + Sync 
     /// The machine has no such part.
     fn shape(&self, asked: Option<Shape>) -> Result<Option<Shape>, MachineError>;
 
+    /// The nanoseconds of a reduction, and of each byte of it, that messages in other programs' formats carry. `None`
+    /// where they carry none.
+    fn reduction_ns(&self) -> Option<[f64; 2]> {
+        None
+    }
+
     /// The same machine with so many nodes.
     ///
     /// # Errors
@@ -159,6 +165,7 @@ trait Erased: fmt::Debug + erased_serde::Serialize + Send + Sync {
     fn name(&self) -> &str;
     fn summary(&self) -> &str;
     fn shape(&self, asked: Option<Shape>) -> Result<Option<Shape>, MachineError>;
+    fn reduction_ns(&self) -> Option<[f64; 2]>;
     fn with_nodes(&self, nodes: u32) -> Result<Machine, MachineError>;
     fn with_failures(&self, failed: &[String]) -> Result<Machine, MachineError>;
     fn shape_of(&self, nodes: &[u32]) -> Result<Shape, MachineError>;
@@ -181,6 +188,10 @@ impl<T: Description> Erased for T {
 
     fn shape(&self, asked: Option<Shape>) -> Result<Option<Shape>, MachineError> {
         Description::shape(self, asked)
+    }
+
+    fn reduction_ns(&self) -> Option<[f64; 2]> {
+        Description::reduction_ns(self)
     }
 
     fn with_nodes(&self, nodes: u32) -> Result<Machine, MachineError> {
@@ -338,6 +349,11 @@ impl Machine {
         self.0.shape(asked)
     }
 
+    /// As [`Description::reduction_ns`].
+    pub fn reduction_ns(&self) -> Option<[f64; 2]> {
+        self.0.reduction_ns()
+    }
+
     /// As [`Description::with_nodes`].
     ///
     /// # Errors
@@ -428,7 +444,9 @@ mod tests {
         let e = Machine::from_toml(&text, "my.toml").unwrap_err().to_string();
         assert!(e.starts_with("my.toml, line 11: unknown field `colours`"), "{e}");
         let e = Machine::from_toml("kind = 'toaster'", "t.toml").unwrap_err().to_string();
-        assert_eq!(e, "t.toml: kind is 'toaster'; accepted is endpoint, in-network, network, wafer");
+        let kinds: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
+        assert!(kinds.is_sorted(), "{kinds:?}");
+        assert_eq!(e, format!("t.toml: kind is 'toaster'; accepted is {}", kinds.join(", ")));
         let e = Machine::preset("wse9").unwrap_err().to_string();
         let names: Vec<&str> = PRESETS.iter().map(|p| p.name).collect();
         assert_eq!(

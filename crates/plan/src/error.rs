@@ -56,8 +56,8 @@ pub enum PlanError {
     MovedSwitches { found: MoreNodes, machine: String },
     #[error("the schedule is placed on {placed} of {machine}, not on {asked}; plan it for that part")]
     OtherPart { machine: String, placed: String, asked: String },
-    #[error("{algorithm} runs on the cores of {machine}, where only plans have times; in-network can be simulated")]
-    OnCores { algorithm: String, machine: String },
+    #[error("{algorithm} runs on the cores of {machine}, where only plans have times; {simulated} can be simulated")]
+    OnCores { algorithm: String, machine: String, simulated: &'static str },
     #[error("{part} is not a part of {machine}; accepted is {accepted}")]
     Part { part: String, machine: String, accepted: &'static str },
     #[error("root {row},{col} is outside the grid {grid}; rows are 0 to {}, columns 0 to {}", rows - 1, cols - 1)]

@@ -14,6 +14,7 @@ mod error;
 mod expressible;
 mod forests;
 mod format;
+mod messages;
 mod plan;
 mod problem;
 pub mod program;

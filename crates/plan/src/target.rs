@@ -5,7 +5,7 @@ use std::any::Any;
 use unisono_algorithms::{Algorithm, AlgorithmError, Case, Params, find, resolve};
 use unisono_base::narrow;
 use unisono_collective::{Collective, Kind};
-use unisono_cost::Time;
+use unisono_cost::{Time, endpoint::Prices};
 use unisono_lower::{File, Placed, Placement, Terms};
 use unisono_machine::{Machine, Shape};
 use unisono_schedule::Schedule;
@@ -62,6 +62,12 @@ pub trait Target: Send + Sync {
 
     /// Returns the view that lower bounds read; each kind of machine has its own type in `unisono_cost`.
     fn part(&self) -> &dyn Any;
+
+    /// Returns the prices of messages, by which programs are timed and simulated; `None` where no prices are stated,
+    /// or where messages share links.
+    fn prices(&self) -> Option<&dyn Prices> {
+        None
+    }
 
     /// The view of a problem that algorithms take.
     fn case(&self, collective: Collective) -> Case<'_>;

@@ -17,7 +17,7 @@ _CABLES = ("board", "DAC", "AOC")
 
 def panel(machine: Machine) -> dict[str, Any] | None:
     """The plane of a network; None for another machine, or for a network with too many nodes for a picture."""
-    if machine.kind != "network":
+    if "links" not in machine.offers:
         return None
     found = plane(machine)
     if found["nodes"] > MOST_NODES:

@@ -157,14 +157,14 @@ def _map(schedule: Schedule, document: Document, timed: _Timed, run: Run | None)
 def _drawn(schedule: Schedule, document: Document, run: Run | None) -> tuple[Panel, Panel | None]:
     """The nodes of the picture, and the links between them with what crosses them."""
     machine, count = schedule.machine, schedule.nodes
-    kind = None if machine is None else machine.kind
-    if machine is not None and kind == "wafer" and machine.shape is not None:
+    offers = [] if machine is None else machine.offers
+    if machine is not None and "grid" in offers and machine.shape is not None:
         rows, columns = machine.shape if len(machine.shape) == 2 else (1, machine.shape[0])
         labels = [f"PE {row},{column}" for row in range(rows) for column in range(columns)]
         found = schedule.link_loads()
         links = found and _links(found["source"], found["target"], found["elements"].tolist(), "elements")
         return _nodes(labels, ["pe"] * len(labels), places.grid(rows, columns)), links
-    if machine is not None and kind == "network":
+    if machine is not None and "links" in offers:
         cables = plane(machine)
         if cables["nodes"] <= MOST_NODES:
             load = None if run is None or "link_packets" not in run.metrics else run.metrics["link_packets"].value

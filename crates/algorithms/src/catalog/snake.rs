@@ -7,12 +7,11 @@ use unisono_base::NodeId;
 use unisono_collective::Kind;
 use unisono_lower::{Estimate, Placed};
 use unisono_machine::Grid;
-use unisono_schedule::Builder;
 
 use super::chain::Chain;
 use crate::{
     Algorithm, AlgorithmError, Case, Formula, Info, Params, Profile,
-    line::{Keep, copy_to_output, line_case, own_input, reduce, reduce_estimate},
+    line::{line_case, reduce_along, reduce_estimate},
 };
 
 pub struct Snake;
@@ -64,15 +63,7 @@ impl Algorithm for Snake {
         let c = case.collective;
         let line = path(case.grid());
         let sides = line_case(&Chain, case, c.ranks, position(case.grid(), c.root), params)?;
-        let mut b = Builder::new(c);
-        b.reserve(line.len() + 1, line.len());
-        b.phase("reduce");
-        let mut keep = Keep::default();
-        let at = reduce(&mut b, &line, &sides, &own_input, &mut keep, 0);
-        copy_to_output(&mut b, NodeId(c.root), at);
-        let schedule = b.finish()?;
-        let placement = keep.placement(case.grid(), &schedule);
-        Ok(Placed::on_grid(schedule, placement))
+        reduce_along(&line, &sides, case)
     }
 
     fn profile(&self, case: &Case, params: &Params) -> Option<Profile> {

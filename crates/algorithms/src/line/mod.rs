@@ -6,4 +6,4 @@ mod unit;
 
 pub use emit::{Keep, broadcast, copy_to_output, own_input, reduce};
 pub use side::{Side, Sides};
-pub use unit::{Line, LineTree, line_case, reduce_estimate};
+pub use unit::{Line, LineTree, line_case, reduce_along, reduce_estimate};

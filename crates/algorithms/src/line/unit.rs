@@ -68,6 +68,22 @@ pub fn reduce_estimate(name: &str, tree: &dyn LineTree, sides: &Sides, case: &Ca
     Phase { sharper, note, in_turn, ..Phase::new(name, sides.terms(wavelets)) }
 }
 
+/// The schedule and the placement of a reduce along a line of PEs.
+///
+/// # Errors
+/// The schedule is larger than its tables can hold.
+pub fn reduce_along(line: &[NodeId], sides: &Sides, case: &Case) -> Result<Placed, AlgorithmError> {
+    let mut b = Builder::new(case.collective);
+    b.reserve(line.len() + 1, line.len());
+    b.phase("reduce");
+    let mut keep = Keep::default();
+    let at = reduce(&mut b, line, sides, &own_input, &mut keep, 0);
+    copy_to_output(&mut b, NodeId(case.collective.root), at);
+    let schedule = b.finish()?;
+    let placement = keep.placement(case.grid(), &schedule);
+    Ok(Placed::on_grid(schedule, placement))
+}
+
 /// Makes an algorithm of a tree.
 pub struct Line<T>(pub T);
 
@@ -90,15 +106,7 @@ impl<T: LineTree> Algorithm for Line<T> {
         let c = case.collective;
         let sides = line_case(&self.0, case, c.ranks, c.root, params)?;
         let line: Vec<NodeId> = (0..c.ranks).map(NodeId).collect();
-        let mut b = Builder::new(c);
-        b.reserve(line.len() + 1, line.len());
-        b.phase("reduce");
-        let mut keep = Keep::default();
-        let at = reduce(&mut b, &line, &sides, &own_input, &mut keep, 0);
-        copy_to_output(&mut b, NodeId(c.root), at);
-        let schedule = b.finish()?;
-        let placement = keep.placement(case.grid(), &schedule);
-        Ok(Placed::on_grid(schedule, placement))
+        reduce_along(&line, &sides, case)
     }
 
     fn profile(&self, case: &Case, params: &Params) -> Option<Profile> {

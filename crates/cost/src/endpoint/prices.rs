@@ -75,6 +75,44 @@ pub trait Prices {
     }
 }
 
+impl<P: Prices + ?Sized> Prices for &P {
+    fn send(&self, from: u32, to: u32, bytes: u64) -> Send {
+        (**self).send(from, to, bytes)
+    }
+
+    fn receive(&self, from: u32, to: u32, bytes: u64) -> Receive {
+        (**self).receive(from, to, bytes)
+    }
+
+    fn reduce(&self, rank: u32, bytes: u64) -> u64 {
+        (**self).reduce(rank, bytes)
+    }
+
+    fn calc(&self, amount: u64) -> u64 {
+        (**self).calc(amount)
+    }
+
+    fn eager_bytes(&self) -> u64 {
+        (**self).eager_bytes()
+    }
+
+    fn may_wrap(&self, bytes: u64) -> bool {
+        (**self).may_wrap(bytes)
+    }
+
+    fn gap_slack(&self) -> u64 {
+        (**self).gap_slack()
+    }
+
+    fn is_noisy(&self, rank: u32) -> bool {
+        (**self).is_noisy(rank)
+    }
+
+    fn ties_cpus(&self) -> bool {
+        (**self).ties_cpus()
+    }
+}
+
 /// A time in the length of a message: `base + bytes * per_byte` ticks, rounded up, so that bounds in real numbers hold.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 struct Line {

@@ -5,7 +5,6 @@ use unisono_lower::{
     File, VerifiedFile,
     tasks::{Kind, Task, from_schedule},
 };
-use unisono_machine::{Endpoint, Machine};
 
 use super::write;
 use crate::{Emitter, Files, Refused};
@@ -31,13 +30,12 @@ impl Emitter for Goal {
         let file = proven.file();
         let refused = |reason: String| Refused { target: NAME, reason };
         let graph = from_schedule(proven.verified()).map_err(|e| refused(e.to_string()))?;
-        let (fixed_ns, ns_per_byte, remark) = match file.machine.as_ref().and_then(Machine::get::<Endpoint>) {
-            Some(machine) => {
-                let p = machine.parameters;
-                let (fixed, per_byte) = (p.compute_ns.unwrap_or(0.0), p.gamma_ns_per_byte.unwrap_or(0.0));
-                (fixed, per_byte, format!("a reduction takes {fixed} ns and {per_byte} ns a byte on {}", machine.name))
+        let priced = file.machine.as_ref().and_then(|machine| Some((machine.name(), machine.reduction_ns()?)));
+        let (fixed_ns, ns_per_byte, remark) = match priced {
+            Some((machine, [fixed, per_byte])) => {
+                (fixed, per_byte, format!("a reduction takes {fixed} ns and {per_byte} ns a byte on {machine}"))
             }
-            _ => (0.0, 0.0, "a reduction takes no time, since no machine of endpoints says how long".to_owned()),
+            None => (0.0, 0.0, "a reduction takes no time, since no machine of endpoints says how long".to_owned()),
         };
         let ns = |task: Task| match task.kind {
             Kind::Reduce => rounded(fixed_ns + ns_per_byte * task.amount as f64),

@@ -3,8 +3,6 @@
 //! A line `=== NAME` ends the description; what follows, up to the next such line, is the text of the file NAME.
 
 use unisono_collective::Kind;
-use unisono_machine::Endpoint;
-use unisono_machine::Wafer;
 use unisono_machine::{
     Machine, Shape,
     network::{Network, allocate, deadlock},
@@ -36,24 +34,30 @@ fn run(input: &[u8]) -> bool {
     // A number that is no number is not equal to itself.
     let prints_nan = printed.contains("nan");
     assert!(prints_nan || again.as_ref() == Ok(&machine), "a machine reads back: {again:?}");
-    if machine.get::<Wafer>().is_some() {
+    if let Some(network) = machine.get::<Network>() {
+        on_network(&machine, network);
+    } else if let Ok(one) = machine.with_nodes(1) {
+        if is_small(&one)
+            && let Some(plan) = planned(&one, Part::All, Kind::Allreduce)
+            && let Ok(file) = plan.file()
+        {
+            uses::file(&file);
+        }
+    } else {
         planned(&machine, Part::Shape(Shape::line(5)), Kind::Reduce);
-        planned(&machine, Part::Shape(Shape::rect(2, 3)), Kind::Allreduce);
-    } else if let Some(endpoint) = machine.get::<Endpoint>() {
         planned(&machine, Part::Shape(Shape::line(5)), Kind::Allreduce);
-        if endpoint.ranks.is_none_or(|n| n <= 64) {
+        planned(&machine, Part::Shape(Shape::rect(2, 3)), Kind::Allreduce);
+        if is_small(&machine) {
             planned(&machine, Part::All, Kind::Allreduce);
         }
-    } else if let Some(network) = machine.get::<Network>() {
-        on_network(&machine, network);
-    } else if let Ok(one) = machine.with_nodes(1)
-        && one.shape(None).is_ok_and(|shape| shape.is_some_and(|s| s.grid.count() <= u64::from(2 * MOST_ACCELERATORS)))
-        && let Some(plan) = planned(&one, Part::All, Kind::Allreduce)
-        && let Ok(file) = plan.file()
-    {
-        uses::file(&file);
     }
     true
+}
+
+/// Returns whether the whole machine has few ranks.
+fn is_small(machine: &Machine) -> bool {
+    let few = |shape: Shape| shape.grid.count() <= u64::from(2 * MOST_ACCELERATORS);
+    machine.shape(None).is_ok_and(|shape| shape.is_some_and(few))
 }
 
 /// Plans a collective of 100 elements, and reports it.

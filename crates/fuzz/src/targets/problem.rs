@@ -2,10 +2,10 @@
 
 use std::sync::OnceLock;
 
-use unisono_algorithms::{ALGORITHMS, Info, Params};
+use unisono_algorithms::{ALGORITHMS, Info, Means, Params};
 use unisono_collective::{Dtype, Kind, Operator};
-use unisono_machine::{Endpoint, InNetwork, Machine, PRESETS, Shape, network::Network};
-use unisono_plan::{Asked, Part, PlanError, Problem, Root, TARGETS, bounds, plan};
+use unisono_machine::{Machine, PRESETS, Shape};
+use unisono_plan::{Asked, Part, PlanError, Problem, Root, TARGETS, bounds, kind_of, plan};
 use unisono_schedule::verify::{Method, verify};
 
 use crate::{Draws, Form, FuzzTarget, uses};
@@ -140,19 +140,21 @@ impl Drawn {
 fn sized(machine: &Machine, d: &mut Draws<'_>) -> (Machine, Part, u64) {
     let grid = |d: &mut Draws<'_>, most: u32| Shape::rect(1 + d.below(most), 1 + d.below(most));
     let ranks = |d: &mut Draws<'_>, most: u32| Part::Shape(Shape::line(1 + d.below(most)));
-    if machine.get::<InNetwork>().is_some() {
-        let nodes = machine.with_nodes(1 + d.below(2)).unwrap_or_else(|_| machine.clone());
-        return (nodes, ranks(d, 64), 100_000);
-    }
-    if machine.get::<Endpoint>().is_some() {
-        return (machine.clone(), ranks(d, 17), u64::MAX);
+    match kind_of(machine).offers {
+        [Means::ReducingSwitches] => {
+            let nodes = machine.with_nodes(1 + d.below(2)).unwrap_or_else(|_| machine.clone());
+            return (nodes, ranks(d, 64), 100_000);
+        }
+        [Means::Messages] => return (machine.clone(), ranks(d, 17), u64::MAX),
+        _ => {}
     }
     let shape = match d.below(4) {
         0 => grid(d, 6),
         1 => Shape::rect(1 + d.below(17), 1),
         _ => Shape::line(1 + d.below(17)),
     };
-    (machine.clone(), Part::Shape(shape), if machine.get::<Network>().is_some() { 1 << 20 } else { u64::MAX })
+    let most = if kind_of(machine).offers.contains(&Means::Links) { 1 << 20 } else { u64::MAX };
+    (machine.clone(), Part::Shape(shape), most)
 }
 
 /// The schedule of a plan is proved.

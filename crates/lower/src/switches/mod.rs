@@ -14,7 +14,6 @@ mod registers;
 
 pub use error::RegisterError;
 pub use load::{LinkLoads, check_together, loads};
-pub(crate) use lower::draft;
 pub use lower::lower;
 pub(crate) use placement::channels;
 pub use placement::{SwitchPlacement, VirtualChannel};

@@ -3,11 +3,12 @@
 //! Two switches share at most one link, so the ports on the way of a stream follow from the nodes at its ends. Whether
 //! the machine can run the schedule there is for [`super::lower`].
 
-use unisono_base::Diagnostic;
+use unisono_base::{Diagnostic, Diagnostics};
+use unisono_machine::{InNetwork, Machine};
 use unisono_schedule::Schedule;
 
-use super::lower::refused;
-use crate::PlacementError;
+use super::lower::{draft, refused};
+use crate::{PlacementError, placement::refuse_kind};
 
 /// The channel that a stream occupies on the links of its way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,6 +50,16 @@ impl SwitchPlacement {
                 Err(refused("placement-size", None, None, message))
             }
         }
+    }
+
+    /// Reports the errors of the placement: of its size, and against the machine.
+    pub(crate) fn check_on(&self, schedule: &Schedule, machine: Option<&Machine>, found: &mut Diagnostics) {
+        let checked = match machine.map(|machine| machine.get::<InNetwork>().ok_or(machine)) {
+            None => self.check_size(schedule),
+            Some(Ok(machine)) => draft(machine, &machine.layout(), schedule, self).map(drop),
+            Some(Err(other)) => return refuse_kind(other, "switches are for one of kind in-network", found),
+        };
+        checked.err().into_iter().for_each(|finding| found.add(finding));
     }
 
     /// Returns the channels as `(channel, count)` of consecutive streams, the form in which files hold them.

@@ -1,27 +1,23 @@
 //! Ranks that reach each other by messages at the prices of a model; times are simulated, or computed from rounds.
 
-use std::{any::Any, time::Instant};
+use std::any::Any;
 
 use unisono_algorithms::{Algorithm, Case, Means, Params, Profile, Ranks};
 use unisono_base::narrow;
 use unisono_collective::{Collective, Kind};
 use unisono_cost::{
     Time,
-    endpoint::{LevelPrices, TICKS_PER_NS, rounds_ns, schedule_terms},
+    endpoint::{LevelPrices, Prices, TICKS_PER_NS, rounds_ns, schedule_terms},
 };
-use unisono_lower::{
-    Placed, Placement, Round, VerifiedFile,
-    tasks::{draft, from_schedule},
-};
+use unisono_lower::{Placed, Placement, Round, VerifiedFile};
 use unisono_machine::{Endpoint, EndpointModel, Machine, RankOrder, Shape};
 use unisono_schedule::Schedule;
-use unisono_sim::endpoint;
 
 use super::{TargetKind, anywhere, first_ranks, machine_of, no_part};
 use crate::{
     Asked, Part, Plan, PlanError, Prediction, Run, RunError, RunOptions, Target, TimeSource, Timed,
     candidates::build,
-    run,
+    messages, run,
     target::{Details, FEW_BYTES, is_first},
 };
 
@@ -61,20 +57,12 @@ fn on_ranks(asked: &Asked, machine: &Endpoint) -> Result<OnRanks, PlanError> {
     Ok(OnRanks { machine: machine.clone(), ranks, model, prices })
 }
 
-const WAFER_ONLY: &str = "queue_depth and noop_probability are a wafer's; among ranks there are late and noise";
-
 /// By the model that is named, or the machine's own.
 fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Run, RunError> {
-    if options.for_wafers() {
-        return Err(RunError::Options(WAFER_ONLY));
-    }
     let machine: &Endpoint = machine_of(proven.file());
     let model = options.model.as_deref().map_or(Ok(machine.model), model)?;
     let prices = LevelPrices::new(machine, model, proven.file().schedule.collective().ranks)?;
-    let graph = from_schedule(proven.verified())?;
-    let begin = Instant::now();
-    let run = endpoint::run(&graph, &prices, &options.in_ticks()?)?;
-    Ok(Run::among_ranks(run, TICKS_PER_NS, begin.elapsed().as_secs_f64()))
+    messages::simulate(proven, &prices, options)
 }
 
 fn model(name: &str) -> Result<EndpointModel, PlanError> {
@@ -107,12 +95,7 @@ impl OnRanks {
     }
 
     fn simulated(&self, schedule: &Schedule, algorithm: &str) -> Result<Time, PlanError> {
-        let failed =
-            |message| PlanError::NotTimed { algorithm: algorithm.to_owned(), model: self.model.name(), message };
-        let graph = draft(schedule).map_err(|e| failed(e.to_string()))?;
-        let run = endpoint::run(&graph, &self.prices, &endpoint::Options::default());
-        let makespan = run.map_err(|e| failed(e.to_string()))?.makespan;
-        Ok(Time::from_ns(makespan as f64 / TICKS_PER_NS))
+        messages::time(schedule, &self.prices, algorithm, self.model.name())
     }
 }
 
@@ -139,6 +122,10 @@ impl Target for OnRanks {
 
     fn part(&self) -> &dyn Any {
         &self.prices
+    }
+
+    fn prices(&self) -> Option<&dyn Prices> {
+        Some(&self.prices)
     }
 
     fn case(&self, collective: Collective) -> Case<'_> {
@@ -223,17 +210,6 @@ impl Target for OnRanks {
     }
 
     fn baseline(&self, kind: Kind) -> &'static str {
-        of_libraries(kind)
-    }
-}
-
-/// The algorithms of libraries for short vectors, which most published speed-ups are measured against.
-pub(super) fn of_libraries(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Allreduce | Kind::Scan | Kind::Allgather => "recursive-doubling",
-        Kind::Alltoall | Kind::ReduceScatter => "pairwise",
-        Kind::Barrier => "dissemination",
-        Kind::Broadcast | Kind::Reduce | Kind::Gather | Kind::Scatter => "binomial",
-        Kind::Message => "linear",
+        messages::of_libraries(kind)
     }
 }

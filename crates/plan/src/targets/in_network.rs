@@ -17,7 +17,7 @@ use unisono_machine::{InNetwork, Machine, Shape, in_network::Site};
 use unisono_schedule::Schedule;
 use unisono_sim::collective_engine;
 
-use super::{Placing, TargetKind, anywhere, first_ranks, machine_of, no_part};
+use super::{Placing, TargetKind, anywhere, first_ranks, machine_of, no_part, only_model};
 use crate::{
     Asked, Part, Plan, PlanError, Run, RunError, RunOptions, Target, TimeSource, Timed, Value, candidates::build, run,
     target::Details,
@@ -82,7 +82,8 @@ fn not_placed(schedule: &Schedule, machine: &InNetwork) -> PlanError {
         return PlanError::NoSwitches { machine };
     }
     let made_by = schedule.origin().split(' ').next().filter(|name| !name.is_empty());
-    PlanError::OnCores { algorithm: made_by.unwrap_or("the schedule").to_owned(), machine }
+    let algorithm = made_by.unwrap_or("the schedule").to_owned();
+    PlanError::OnCores { algorithm, machine, simulated: "in-network" }
 }
 
 /// The cores of the ranks: the first ones, those of whole nodes, or others.
@@ -125,9 +126,7 @@ fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
 }
 
 fn on_switches(asked: &Asked, machine: &InNetwork) -> Result<OnSwitches, PlanError> {
-    if let Some(found) = asked.model.filter(|&m| m != MODEL) {
-        return Err(PlanError::Model { found: found.to_owned(), accepted: MODEL.to_owned() });
-    }
+    only_model(MODEL, asked.model)?;
     let site = match &asked.part {
         Part::All => Site::all(machine),
         Part::Shape(shape) if shape.grid.is_line() => Site::first(machine, narrow(shape.grid.count()))?,

@@ -164,3 +164,11 @@ pub use wafer::measure_on_fabric;
 fn no_part(asked: &Asked, accepted: &'static str) -> PlanError {
     PlanError::Part { part: asked.part.to_string(), machine: asked.machine.name().to_owned(), accepted }
 }
+
+/// Refuses every model but the only one of the kind of machine.
+fn only_model(own: &str, asked: Option<&str>) -> Result<(), PlanError> {
+    match asked.filter(|&asked| asked != own) {
+        Some(found) => Err(PlanError::Model { found: found.to_owned(), accepted: own.to_owned() }),
+        None => Ok(()),
+    }
+}

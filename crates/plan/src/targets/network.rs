@@ -24,10 +24,11 @@ use self::{
     timing::{MOST_RANKED, MOST_RANKED_IN_SWITCHES},
 };
 pub(crate) use self::{simulation::charges, timing::prices};
-use super::{TargetKind, endpoint::of_libraries, no_part};
+use super::{TargetKind, no_part};
 use crate::{
     Asked, BoundCertificate, Part, Plan, PlanError, Prediction, Target, TimeSource, Timed,
     candidates::{LeftOut, build},
+    messages::of_libraries,
     run,
     target::{Details, is_first},
 };

@@ -20,6 +20,11 @@ pub enum WorkloadError {
         "{name} takes {tall}x{wide} accelerators, which do not fit on the {rows}x{cols} of {machine}; give its dimensions another shape"
     )]
     DoesNotFit { name: String, tall: u64, wide: u64, machine: String, rows: u32, cols: u32 },
+    #[error(
+        "programs are timed on networks and among ranks whose messages have prices; {machine}, of kind {kind}, states no prices \
+         of messages, so take a machine of another kind"
+    )]
+    NoPrices { machine: String, kind: &'static str },
     #[error("{name} has {ranks} ranks, and the part of the machine has {found}; ask for a part with as many")]
     Ranks { name: String, ranks: u32, found: u32 },
     #[error(

@@ -161,6 +161,7 @@ fn wrong_placements_are_found() {
     assert_eq!(findings(&good), "");
     let placed = |nodes: &[u32]| File { placement: Some(Placement::Nodes(nodes.to_vec())), ..good.clone() };
     let on = |machine: Machine| File { machine: Some(machine), ..good.clone() };
+    let unplaced = |name: &str| File { placement: None, ..on(Machine::preset(name).unwrap()) };
     let other = network("name = 'graph'\naccelerators = 4\nedges = [[0, 4], [1, 4], [2, 4], [3, 5], [4, 5]]", ALL);
     for (file, words) in [
         (placed(&[0, 1, 2, 3]), "has 5 nodes, and 4 are placed"),
@@ -173,6 +174,9 @@ fn wrong_placements_are_found() {
         (on(star(4, &ALL.replace("operators", "dtypes = ['i32']\noperators"))), "does not reduce with sum over f32"),
         (on(other), "from node 3 to node 4 of the network, which no link joins"),
         (File { placement: None, ..good.clone() }, "no place for them"),
+        (unplaced("archer"), "without a placement archer has no place for them"),
+        (unplaced("piuma"), "without a placement piuma has no place for them"),
+        (unplaced("wse2"), "without a placement wse2 has no place for them"),
     ] {
         let found = findings(&file);
         assert!(found.contains(words), "{words}: {found}");

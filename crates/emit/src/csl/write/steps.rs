@@ -43,6 +43,20 @@ pub struct Loop {
     pub moved: Vec<String>,
 }
 
+/// Makes all of these steps a loop over chunks of elements.
+pub fn repeat(steps: &mut [Step], rounds: u32, chunk: u32) {
+    let mut moved: Vec<String> = Vec::new();
+    for d in steps.iter().flat_map(|s| &s.descriptors).filter(|d| d.moves) {
+        if !moved.contains(&d.name) {
+            moved.push(d.name.clone());
+        }
+    }
+    let length = steps.len();
+    if let Some(last) = steps.last_mut() {
+        last.end_of = Some(Loop { length, rounds, chunk, moved });
+    }
+}
+
 pub fn of(plan: &Plan, thread: usize, operation: usize, o: &Operation, target: &SdkTarget) -> Vec<Step> {
     if o.mapped {
         return mapped::of(plan, thread, operation, o, target);

@@ -10,7 +10,7 @@ use unisono_lower::wafer::End;
 
 use super::{
     plan::{Operation, Plan},
-    steps::{Descriptor, Loop, Step, combine_builtin, descriptor, move_builtin},
+    steps::{Descriptor, Step, combine_builtin, descriptor, move_builtin, repeat},
 };
 use crate::csl::SdkTarget;
 
@@ -21,16 +21,7 @@ pub fn of(plan: &Plan, thread: usize, operation: usize, o: &Operation, target: &
     let (rounds, rest) = (o.len / chunk, o.len % chunk);
     let mut steps = round(plan, target, thread, operation, o, (0, chunk), rounds > 1);
     if rounds > 1 {
-        let mut moved: Vec<String> = Vec::new();
-        for d in steps.iter().flat_map(|s| &s.descriptors).filter(|d| d.moves) {
-            if !moved.contains(&d.name) {
-                moved.push(d.name.clone());
-            }
-        }
-        let length = steps.len();
-        if let Some(last) = steps.last_mut() {
-            last.end_of = Some(Loop { length, rounds, chunk, moved });
-        }
+        repeat(&mut steps, rounds, chunk);
     }
     if rest > 0 {
         let mut last = round(plan, target, thread, operation, o, (rounds * chunk, rest), false);

@@ -13,7 +13,7 @@ use unisono_collective::{DecisionTable, Kind, OperatorClass};
 use crate::tuning::{
     Export, LibraryTable, Tuning, Unsaid,
     mpich_table::Tree,
-    region::{Counterpart, Region, Settings, View, any_operator, no_nodes, of_all, plain},
+    region::{Counterpart, Region, Settings, Translate, View, any_operator, no_nodes, of_all, plain},
 };
 
 pub struct MpichJson;
@@ -46,54 +46,28 @@ const COLLECTIVES: &[(Kind, &str, Size)] = &[
 ];
 
 const fn same(kind: Kind, ours: &'static str, theirs: &'static str) -> Counterpart {
-    Counterpart { kind, ours, theirs, settings: plain }
+    with(kind, ours, theirs, plain)
+}
+
+const fn with(kind: Kind, ours: &'static str, theirs: &'static str, settings: Translate) -> Counterpart {
+    Counterpart { kind, ours, theirs, settings }
 }
 
 const NAMES: &[Counterpart] = &[
     same(Kind::Allgather, "bruck", "MPIR_Allgather_intra_brucks"),
-    Counterpart {
-        kind: Kind::Allgather,
-        ours: "recursive-doubling",
-        theirs: "MPIR_Allgather_intra_recursive_doubling",
-        settings: power_of_two,
-    },
-    Counterpart {
-        kind: Kind::Allgather,
-        ours: "recursive-doubling",
-        theirs: "MPIR_Allgather_intra_recexch_doubling",
-        settings: pairs,
-    },
-    Counterpart {
-        kind: Kind::Allgather,
-        ours: "recursive-exchange",
-        theirs: "MPIR_Allgather_intra_recexch_doubling",
-        settings: doubling,
-    },
-    Counterpart {
-        kind: Kind::Allgather,
-        ours: "recursive-exchange",
-        theirs: "MPIR_Allgather_intra_recexch_halving",
-        settings: halving,
-    },
+    with(Kind::Allgather, "recursive-doubling", "MPIR_Allgather_intra_recursive_doubling", power_of_two),
+    with(Kind::Allgather, "recursive-doubling", "MPIR_Allgather_intra_recexch_doubling", pairs),
+    with(Kind::Allgather, "recursive-exchange", "MPIR_Allgather_intra_recexch_doubling", doubling),
+    with(Kind::Allgather, "recursive-exchange", "MPIR_Allgather_intra_recexch_halving", halving),
     same(Kind::Allgather, "ring", "MPIR_Allgather_intra_ring"),
     same(Kind::Allreduce, "rabenseifner", "MPIR_Allreduce_intra_reduce_scatter_allgather"),
     same(Kind::Allreduce, "recursive-doubling", "MPIR_Allreduce_intra_recursive_doubling"),
-    Counterpart {
-        kind: Kind::Allreduce,
-        ours: "recursive-multiplying",
-        theirs: "MPIR_Allreduce_intra_recursive_multiplying",
-        settings: factor,
-    },
+    with(Kind::Allreduce, "recursive-multiplying", "MPIR_Allreduce_intra_recursive_multiplying", factor),
     same(Kind::Allreduce, "ring", "MPIR_Allreduce_intra_ring"),
     same(Kind::Alltoall, "bruck", "MPIR_Alltoall_intra_brucks"),
     same(Kind::Alltoall, "linear", "MPIR_Alltoall_intra_scattered"),
     same(Kind::Alltoall, "pairwise", "MPIR_Alltoall_intra_pairwise"),
-    Counterpart {
-        kind: Kind::Barrier,
-        ours: "dissemination",
-        theirs: "MPIR_Barrier_intra_k_dissemination",
-        settings: ways,
-    },
+    with(Kind::Barrier, "dissemination", "MPIR_Barrier_intra_k_dissemination", ways),
     same(Kind::Broadcast, "binomial", "MPIR_Bcast_intra_binomial"),
     same(Kind::Broadcast, "scatter-allgather", "MPIR_Bcast_intra_scatter_ring_allgather"),
     same(Kind::Gather, "binomial", "MPIR_Gather_intra_binomial"),

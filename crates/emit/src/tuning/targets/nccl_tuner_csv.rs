@@ -17,7 +17,7 @@ use unisono_collective::{DecisionTable, Kind};
 
 use crate::tuning::{
     Export, LibraryTable, Tuning, Unsaid,
-    region::{Counterpart, Settings, View, any_operator, of_all},
+    region::{Counterpart, Settings, Translate, View, any_operator, of_all},
 };
 
 pub struct NcclTunerCsv;
@@ -39,19 +39,23 @@ pub(super) const COLLECTIVES: &[(Kind, &str, bool)] = &[
     (Kind::ReduceScatter, "reducescatter", true),
 ];
 
-const fn ring(kind: Kind, ours: &'static str) -> Counterpart {
+/// NCCL's ring broadcast and reduce are chains around the ring, in pipeline; its trees have no counterpart here.
+pub(super) const fn names(settings: Translate, in_switches: Translate) -> [Counterpart; 6] {
+    [
+        ring(Kind::Allgather, "ring", settings),
+        Counterpart { kind: Kind::Allreduce, ours: "in-network", theirs: "nvls", settings: in_switches },
+        ring(Kind::Allreduce, "ring", settings),
+        ring(Kind::Broadcast, "pipelined-chain", settings),
+        ring(Kind::Reduce, "pipelined-chain", settings),
+        ring(Kind::ReduceScatter, "ring", settings),
+    ]
+}
+
+const fn ring(kind: Kind, ours: &'static str, settings: Translate) -> Counterpart {
     Counterpart { kind, ours, theirs: "ring", settings }
 }
 
-/// NCCL's ring broadcast and reduce are chains around the ring, in pipeline; its trees have no counterpart here.
-const NAMES: &[Counterpart] = &[
-    ring(Kind::Allgather, "ring"),
-    Counterpart { kind: Kind::Allreduce, ours: "in-network", theirs: "nvls", settings: in_switches },
-    ring(Kind::Allreduce, "ring"),
-    ring(Kind::Broadcast, "pipelined-chain"),
-    ring(Kind::Reduce, "pipelined-chain"),
-    ring(Kind::ReduceScatter, "ring"),
-];
+const NAMES: &[Counterpart] = &names(settings, in_switches);
 
 fn settings(params: &[(String, String)], _: u32) -> Result<Settings, String> {
     let mut found = vec![("protocol", "simple".to_owned()), ("channels", "0".to_owned())];

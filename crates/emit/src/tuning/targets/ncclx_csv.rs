@@ -15,9 +15,9 @@
 //! Source: meta-pytorch/torchcomms, `comms/ncclx/meta/tuner` (`ConfigParse.h`, `CsvConfigParse.h`, `Int64Range.cc`,
 //! `MetaTuner.cc`) at commit 59426ba4, and pull requests 2911, 3044 and 3045.
 
-use unisono_collective::{DecisionTable, Kind};
+use unisono_collective::DecisionTable;
 
-use super::nccl_tuner_csv::{COLLECTIVES, MOST_CHANNELS, PROTOCOLS, by_switches, whole_nodes};
+use super::nccl_tuner_csv::{COLLECTIVES, MOST_CHANNELS, PROTOCOLS, by_switches, names, whole_nodes};
 use crate::tuning::{
     Export, LibraryTable, Tuning, Unsaid,
     region::{Counterpart, Settings, View, any_operator},
@@ -29,19 +29,7 @@ const NAME: &str = "ncclx-csv";
 /// Sizes are numbers of 64 bits with a sign there.
 const LARGEST: u64 = i64::MAX as u64;
 
-const fn ring(kind: Kind, ours: &'static str) -> Counterpart {
-    Counterpart { kind, ours, theirs: "ring", settings }
-}
-
-/// As for NCCL's own tuner.
-const NAMES: &[Counterpart] = &[
-    ring(Kind::Allgather, "ring"),
-    Counterpart { kind: Kind::Allreduce, ours: "in-network", theirs: "nvls", settings: in_switches },
-    ring(Kind::Allreduce, "ring"),
-    ring(Kind::Broadcast, "pipelined-chain"),
-    ring(Kind::Reduce, "pipelined-chain"),
-    ring(Kind::ReduceScatter, "ring"),
-];
+const NAMES: &[Counterpart] = &names(settings, in_switches);
 
 fn settings(params: &[(String, String)], _: u32) -> Result<Settings, String> {
     let mut found = vec![("protocol", "simple".to_owned()), ("channels", "-1".to_owned())];

@@ -15,12 +15,12 @@ use unisono_algorithms::{Means, Params, ranks::Extents};
 use unisono_base::interrupt::check;
 use unisono_collective::Kind;
 use unisono_cost::{
-    endpoint::{LevelPrices, Prices as _, seconds},
+    endpoint::{Prices as MessagePrices, seconds},
     tightest,
 };
 use unisono_discover::whole_elements;
 use unisono_lower::tasks::Charges;
-use unisono_machine::{Endpoint, Machine, Shape, network::Network};
+use unisono_machine::{Machine, Shape, network::Network};
 use unisono_workload::{Collected, Groups, Work, WorkNode, WorkloadGraph};
 
 use super::{
@@ -121,7 +121,7 @@ impl<'a> Prices<'a> {
     /// Puts the ranks of a program on the first ranks of a machine, or on `part` of it, which has as many.
     ///
     /// # Errors
-    /// The machine is too small, or its ranks do not exchange messages.
+    /// The machine is too small, its ranks do not exchange messages, or it states no prices of messages.
     pub fn new(graph: &'a WorkloadGraph, machine: &'a Machine, part: &Part) -> Result<Self, PlanError> {
         require(machine, Means::Messages, "programs are timed on")?;
         let line = Part::Shape(Shape::line(graph.ranks));
@@ -140,7 +140,7 @@ impl<'a> Prices<'a> {
             _ => all,
         };
         let shared = machine.get::<Network>().map(|network| SharedNetwork::new(network, places)).transpose()?;
-        Ok(Self {
+        let prices = Self {
             graph,
             machine,
             target,
@@ -152,7 +152,11 @@ impl<'a> Prices<'a> {
             chosen: Vec::new(),
             messages: FxHashMap::default(),
             ports: FxHashMap::default(),
-        })
+        };
+        if prices.shared.is_none() {
+            prices.of_messages()?;
+        }
+        Ok(prices)
     }
 
     /// Names the algorithm of every collective of a kind.
@@ -192,8 +196,18 @@ impl<'a> Prices<'a> {
         })
     }
 
-    pub fn machine(&self) -> &Machine {
-        self.machine
+    /// The prices of messages on a machine that is not a network.
+    ///
+    /// # Errors
+    /// The machine states none.
+    pub(super) fn of_messages(&self) -> Result<&dyn MessagePrices, PlanError> {
+        let (machine, kind) = (self.machine.name(), self.machine.kind());
+        let missing = || WorkloadError::NoPrices { machine: machine.to_owned(), kind }.into();
+        self.target.prices().ok_or_else(missing)
+    }
+
+    pub(super) fn network(&self) -> Option<&'a Network> {
+        self.machine.get()
     }
 
     pub fn graph(&self) -> &'a WorkloadGraph {
@@ -222,7 +236,7 @@ impl<'a> Prices<'a> {
 
     /// The time of a sum in a rank.
     pub(super) fn reduction(&self) -> Reduction {
-        Reduction::new(self.machine, self.graph.ranks)
+        Reduction::new(self.network(), self.target.prices())
     }
 
     /// The name of the model by which communications are timed.
@@ -310,7 +324,7 @@ impl<'a> Prices<'a> {
             None => self.alone(&[from, to], 1)?,
         };
         let nothing = Communication::nothing(Kind::Message, bytes);
-        let overhead_seconds = self.overhead_seconds([from, to])?;
+        let overhead_seconds = self.overhead_seconds([from, to]);
         let (ranks, groups, algorithm) = (2, 1, "send".to_owned());
         let priced =
             Communication { ranks, groups, algorithm, seconds, bound, latency_seconds, overhead_seconds, ..nothing };
@@ -414,14 +428,12 @@ impl<'a> Prices<'a> {
 
     /// The seconds for which a shortest message holds the hosts of a pair: their CPUs or, where these take longer,
     /// their interfaces.
-    fn overhead_seconds(&self, [from, to]: [u32; 2]) -> Result<[f64; 2], PlanError> {
-        let Some(of_ranks) = self.machine.get::<Endpoint>() else {
-            let network = self.machine.get::<Network>();
-            return Ok([network.map_or(0.0, |network| network.host_overhead_ns * 1e-9); 2]);
+    fn overhead_seconds(&self, [from, to]: [u32; 2]) -> [f64; 2] {
+        let Some(prices) = self.target.prices() else {
+            return [self.network().map_or(0.0, |network| network.host_overhead_ns * 1e-9); 2];
         };
-        let prices = LevelPrices::new(of_ranks, of_ranks.model, self.graph.ranks)?;
         let (send, receive) = (prices.send(from, to, 1), prices.receive(from, to, 1));
-        Ok([send.cpu.max(send.nic), receive.cpu.max(receive.nic)].map(seconds))
+        [send.cpu.max(send.nic), receive.cpu.max(receive.nic)].map(seconds)
     }
 
     /// Every rank sends to its receivers at once.

@@ -1,8 +1,6 @@
 //! A program with every message simulated: as packets on a network, at the prices of the model among ranks.
 
 use unisono_base::narrow;
-use unisono_cost::endpoint::LevelPrices;
-use unisono_machine::{Endpoint, network::Network};
 use unisono_sim::{
     endpoint,
     network::{Interconnect, Options, run},
@@ -41,16 +39,13 @@ pub(super) fn simulate(
         blocking: !overlap,
         ..endpoint::Options::default()
     };
-    let machine = prices.machine();
-    let (hosts, packets, events) = if let Some(network) = machine.get::<Network>() {
+    let (hosts, packets, events) = if let Some(network) = prices.network() {
         let interconnect = Interconnect::new(network)?;
         let options = Options { hosts, places: tasks.places.clone(), ..Options::default() };
         let done = run(&tasks.graph, &interconnect, &options)?;
         (done.hosts, Some(done.packets), done.events)
     } else {
-        let of_ranks: &Endpoint = machine.get().expect("programs are timed among ranks and on networks");
-        let at = LevelPrices::new(of_ranks, of_ranks.model, graph.ranks).map_err(crate::PlanError::from)?;
-        let done = endpoint::run(&tasks.graph, &at, &hosts)?;
+        let done = endpoint::run(&tasks.graph, &prices.of_messages()?, &hosts)?;
         let events = done.events;
         (done, None, events)
     };

@@ -1,0 +1,61 @@
+//! The time and the simulation of schedules whose messages have prices, for kinds of machines that state them.
+
+use std::time::Instant;
+
+use unisono_collective::Kind;
+use unisono_cost::{
+    Time,
+    endpoint::{Prices, TICKS_PER_NS},
+};
+use unisono_lower::{
+    VerifiedFile,
+    tasks::{draft, from_schedule},
+};
+use unisono_schedule::Schedule;
+use unisono_sim::endpoint;
+
+use crate::{PlanError, Run, RunError, RunOptions};
+
+const WAFER_ONLY: &str = "queue_depth and noop_probability are a wafer's; among ranks there are late and noise";
+
+/// The simulated time of an unproved schedule. `algorithm` and `model` are for the error.
+///
+/// # Errors
+/// The schedule has no task graph, or its run cannot finish.
+pub(crate) fn time(
+    schedule: &Schedule,
+    prices: &impl Prices,
+    algorithm: &str,
+    model: &'static str,
+) -> Result<Time, PlanError> {
+    let failed = |message| PlanError::NotTimed { algorithm: algorithm.to_owned(), model, message };
+    let graph = draft(schedule).map_err(|e| failed(e.to_string()))?;
+    let run = endpoint::run(&graph, prices, &endpoint::Options::default());
+    let makespan = run.map_err(|e| failed(e.to_string()))?.makespan;
+    Ok(Time::from_ns(makespan as f64 / TICKS_PER_NS))
+}
+
+/// Runs a proved schedule.
+///
+/// # Errors
+/// Options of wafers, a rank that begins before the others or never, a run that gets stuck.
+pub(crate) fn simulate(proven: &VerifiedFile, prices: &impl Prices, options: &RunOptions) -> Result<Run, RunError> {
+    if options.for_wafers() {
+        return Err(RunError::Options(WAFER_ONLY));
+    }
+    let graph = from_schedule(proven.verified())?;
+    let begin = Instant::now();
+    let run = endpoint::run(&graph, prices, &options.in_ticks()?)?;
+    Ok(Run::among_ranks(run, TICKS_PER_NS, begin.elapsed().as_secs_f64()))
+}
+
+/// The algorithms of libraries for short vectors, which most published speed-ups are measured against.
+pub(crate) fn of_libraries(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Allreduce | Kind::Scan | Kind::Allgather => "recursive-doubling",
+        Kind::Alltoall | Kind::ReduceScatter => "pairwise",
+        Kind::Barrier => "dissemination",
+        Kind::Broadcast | Kind::Reduce | Kind::Gather | Kind::Scatter => "binomial",
+        Kind::Message => "linear",
+    }
+}

@@ -1,0 +1,60 @@
+"""The page of the kinds of machines, docs/machines.md, from the presets."""
+
+from pathlib import Path
+
+import unisono as un
+
+FOLDER = Path(__file__).parent
+PAGE = FOLDER / "machines.md"
+#: Names of the page of a kind.
+_NAMES = ("{}.md", "{}s.md", "{}-model.md")
+_HEAD = """# Machines
+
+`python docs/generate.py` generates this table from the presets; `unisono machines` prints each of them with a summary.
+Every kind has its own description in a machine file, its own lower bounds and its own model of time. An algorithm runs
+on each machine that offers one of the means that it needs.
+
+| kind | page | means | simulator | presets |
+|---|---|---|---|---|
+"""
+
+
+def page() -> str:
+    """The text of the page."""
+    return _HEAD + "".join(_row(kind, names) for kind, names in _presets().items())
+
+
+def page_names() -> list[str]:
+    """The pages of all kinds."""
+    return [_page_of(kind) for kind in _presets()]
+
+
+def _presets() -> dict[str, list[str]]:
+    """The presets of each kind."""
+    found: dict[str, list[str]] = {}
+    for preset in un.machine_presets():
+        found.setdefault(preset["kind"], []).append(preset["name"])
+    return dict(sorted(found.items()))
+
+
+def _row(kind: str, names: list[str]) -> str:
+    machine = un.machine(names[0])
+    own = _page_of(kind)
+    return (
+        f"| `{kind}` | [{own}]({own}) | {', '.join(machine.offers)} | {machine.simulator} "
+        f"| {', '.join(f'`{name}`' for name in names)} |\n"
+    )
+
+
+def _page_of(kind: str) -> str:
+    """The file of the page of a kind.
+
+    Raises:
+        FileNotFoundError: it has none.
+
+    """
+    names = [name.format(kind) for name in _NAMES]
+    for name in names:
+        if (FOLDER / name).exists():
+            return name
+    raise FileNotFoundError(f"docs/ has no page of the kind {kind}; write {names[0]}")
