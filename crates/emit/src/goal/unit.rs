@@ -37,7 +37,7 @@ impl Emitter for Goal {
                 let (fixed, per_byte) = (p.compute_ns.unwrap_or(0.0), p.gamma_ns_per_byte.unwrap_or(0.0));
                 (fixed, per_byte, format!("a reduction takes {fixed} ns and {per_byte} ns a byte on {}", machine.name))
             }
-            _ => (0.0, 0.0, "a reduction takes no time, since no machine of endpoints says how long".to_owned()),
+            _ => (0.0, 0.0, "a reduction takes no time, since no machine of endpoints states its time".to_owned()),
         };
         let ns = |task: Task| match task.kind {
             Kind::Reduce => rounded(fixed_ns + ns_per_byte * task.amount as f64),

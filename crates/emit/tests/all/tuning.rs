@@ -352,7 +352,7 @@ fn ordered_rows_give_way_where_operators_are_not_told_apart() {
     let both = table(vec![ordered.clone(), row(Kind::Allreduce, 4, 4096, u64::MAX, "ring")]);
     let export = write("openmpi-rules", &both).unwrap();
     assert!(export.text.contains("\n0 3 0 0\n4096 4 0 0\n"), "{}", export.text);
-    assert!(export.left[0].contains("does not tell them apart"), "{:?}", export.left);
+    assert!(export.left[0].contains("does not distinguish them"), "{:?}", export.left);
     let mpich = write("mpich-json", &both).unwrap();
     let flat: String = mpich.text.split_whitespace().collect();
     assert!(
