@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -104,6 +103,8 @@ def print_table(
 ) -> None:
     """Prints a table; the columns in ``right`` are aligned to the right, and those in ``whole`` are never broken."""
     with interrupts.importing():
+        import shutil
+
         from rich.box import SIMPLE_HEAD
         from rich.console import Console
         from rich.table import Table
