@@ -4,6 +4,7 @@ A form of file is one entry of :data:`FORMS`: how its beginning is recognised, a
 """
 
 import csv
+import math
 import os
 import re
 from collections import Counter
@@ -25,6 +26,7 @@ from unisono.base.files import (
     read_text,
     title,
 )
+from unisono.base.json_streams import members
 from unisono.machines.descriptions import machine
 from unisono.planning.gpu_plans import check_gpu_plan, is_gpu_plan
 from unisono.planning.plan_files import load_plans
@@ -213,18 +215,29 @@ def _sweep(name: str) -> _Read:
 
 
 def _trace(name: str) -> _Read:
-    trace = read_json(name)
-    events = trace["traceEvents"]
-    names = [event["args"]["name"] for event in events if event.get("name") == "process_name"]
-    spans = [event for event in events if event.get("ph") == "X"]
-    kinds = Counter(event["name"] for event in spans)
-    last = max((event["ts"] + event["dur"] for event in spans), default=0.0)
+    # Traces of many nodes are larger than memory holds as objects, so an event is counted when it is read.
+    names: list[str] = []
+    kinds: Counter[str] = Counter()
+    events, first, last = 0, math.inf, 0.0
+    others: dict[str, Any] = {}
+    for key, value in members(name, "traceEvents"):
+        if key == "otherData":
+            others = value
+        if key != "traceEvents":
+            continue
+        events += 1
+        if value.get("name") == "process_name":
+            names.append(value["args"]["name"])
+        if value.get("ph") == "X":
+            kinds[value["name"]] += 1
+            first, last = min(first, value["ts"]), max(last, value["ts"] + value["dur"])
     rows = [{"event": kind, "count": count} for kind, count in kinds.most_common()]
     facts = {
         "subject": "; ".join(names),
-        "events": len(events),
+        "events": events,
+        "begins_microseconds": round(first, 6) if kinds else 0.0,
         "microseconds": round(last, 6),
-        **trace.get("otherData", {}),
+        **others,
     }
     return facts, rows, ""
 

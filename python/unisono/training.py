@@ -110,7 +110,7 @@ def iteration(machine: Machine, minibatch: int, by: Reduction, *, overlap: bool)
     """
     device = machine.describe().get("device")
     if device is None:
-        raise InputError(f"{machine.name} says nothing of a node's compute; a table [device] has tflops and efficiency")
+        raise InputError(f"{machine.name} states no rate of compute; a table [device] has tflops and efficiency")
     if minibatch < 1:
         raise InputError(f"the minibatch is {minibatch}; accepted are whole numbers from 1 on")
     rate = device["tflops"] * 1e12 * device["efficiency"]

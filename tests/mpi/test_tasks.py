@@ -236,7 +236,7 @@ def test_exchanges_stay_within_their_memory() -> None:
             "a count or a place is 2147483648; accepted are up to 2147483647",
             "the longest message has 0 bytes; accepted are 1 and more",
             "an array has 4 dimensions; accepted are 1 to 3",
-            "an array has to be contiguous, writable, and of the bytes that its shape says",
+            "an array has to be contiguous, writable, and of as many bytes as its shape holds",
         ):
             assert reason in line
 

@@ -168,6 +168,13 @@ def test_other_bits_need_a_word_in_the_plan_and_one_in_the_environment(compiled:
         assert ("ranks may have different bits" in done.err) != permitted
 
 
+def test_the_option_of_run_permits_other_bits(compiled: Compile, tmp_path: Path) -> None:
+    path = unrepeatable(tmp_path / "t.plan", 4, True)
+    done = run(4, compiled("operators", "openmpi"), options=("--plan", str(path), "--unlike-bits"))
+    assert done.code == 0, done.err
+    assert done.out.startswith("unlike"), done.out + done.err
+
+
 def test_integers_are_served_by_any_schedule(compiled: Compile, tmp_path: Path) -> None:
     said = tmp_path / "report"
     options = ("--plan", str(unrepeatable(tmp_path / "t.plan", 4, False)), "--report", str(said))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import unisono as un
 
-from .conftest import Spawn, call
+from .conftest import Spawn, call, json_of
 
 KEYS = {"utilization_mean", "utilization_p1", "placed", "refused"}
 
@@ -111,3 +111,32 @@ def test_a_plan_on_a_network_reports_as_others_do(spawn: Spawn) -> None:
     refused = call("plan", "allreduce", "--machine", "hx2mesh-small", "--shape", "33x2", "--bytes", "1KiB")
     assert refused.code == 2
     assert "whose accelerators lie 32x32" in refused.err
+
+
+def test_boards_fail_by_their_names() -> None:
+    study = un.allocate("hx2mesh-small", [1], failed=[(0, 3), (15, 0)], fail=2, samples=3)
+    assert (study["fail"], list(map(list, study["failed"]))) == (4, [[0, 3], [15, 0]])
+    assert len(study["first"]["failed"]) == 4
+    assert {(0, 3), (15, 0)} <= set(map(tuple, study["first"]["failed"]))
+    options = ("allocate", "--machine", "hx2mesh-small", "--samples", "2")
+    report = json_of(*options, "--fail", "3,4", "--fail", "0,0")
+    assert report["first"]["failed"] == [[0, 0], [3, 4]]
+    assert report["failed"] == [[3, 4], [0, 0]]
+    assert "2 failed (3,4 and 0,0)" in call(*options, "--fail", "3,4", "--fail", "0,0").out
+    assert "3 failed (3,4, 2 drawn)" in call(*options, "--fail", "3,4", "--fail", "2").out
+
+
+@pytest.mark.parametrize(
+    ("fail", "why"),
+    [
+        (["16,0"], "there is no board 16,0; accepted are rows 0 to 15 and columns 0 to 15 of hx2mesh-small"),
+        (["1,2", "1,2"], "board 1,2 is named twice"),
+        (["1,2,3"], "is not a whole number"),
+        (["3", "4"], "--fail has 2 numbers of boards to draw"),
+        (["x"], "is not a whole number"),
+    ],
+)
+def test_wrong_boards_are_refused(fail: list[str], why: str) -> None:
+    ran = call("allocate", "--machine", "hx2mesh-small", *(word for one in fail for word in ("--fail", one)))
+    assert ran.code == 2
+    assert why in ran.err

@@ -412,7 +412,7 @@ def test_reports_say_why_the_library_made_a_call(compiled: Compile, tmp_path: Pa
     text = said.read_text()
     assert re.search(r"^allreduce .* library \(no row for this size\)$", text, re.MULTILINE)
     assert re.search(r"^broadcast .* library \(no row for this collective\)$", text, re.MULTILINE)
-    assert re.search(r"^barrier .* library \(the plan's row says so\)$", text, re.MULTILINE)
+    assert re.search(r"^barrier .* library \(the plan's row leaves them to the library\)$", text, re.MULTILINE)
     # The program makes communicators of one rank too.
     assert re.search(r"^allreduce +\S+ +1 .* library \(no row for this number of ranks\)$", text, re.MULTILINE)
 

@@ -245,3 +245,13 @@ def test_a_long_list_of_needless_communication_is_cut(tmp_path: Path) -> None:
     listed = json_of(*request)["second_opinion"]
     assert len(listed) == 13
     assert "and 3 more, of which cheaper ones would save" in text_of(*request)
+
+
+def test_simulated_candidates_that_are_slower_than_others_have_a_remark() -> None:
+    remark = "simulated candidates are listed first"
+    where = ("reduce", "--machine", "wse2", "--shape", "16x16", "--elements", "256", "--for", "csl")
+    for arguments in (where, where[:-2]):
+        report = json_of("plan", *arguments)
+        listed = [candidate for candidate in report["candidates"][:10] if candidate["expressible"] is not False]
+        times = [candidate["seconds"] for candidate in listed]
+        assert (remark in text_of("plan", *arguments)) == (times != sorted(times))

@@ -251,7 +251,7 @@ def test_the_command_prints_a_table(tmp_path: Path) -> None:
         ),
         (("--from", "small.hlo", "--what-if", "planes=many"), 'planes=many: found the string "many"; accepted is a'),
         (("--from", "small.hlo", "--what-if", "topology=5"), "found the integer `5`; accepted is a table"),
-        (("--from", "small.hlo", "--what-if", "kind=wafer"), "kind says which machine it is; accepted are other keys"),
+        (("--from", "small.hlo", "--what-if", "kind=wafer"), "kind identifies the machine; accepted are other keys"),
         (("--from", "small.hlo", "--what-if", "accelerator.tflops=5"), "accepted are tflops and memory_gb_per_second"),
         (("--from", "small.hlo", "--what-if", "broadcast=binomial"), "small has no broadcast, so no algorithm can be"),
         (("--from", "small.hlo", "--what-if", "planes=1,planes=2"), "occurs twice; give each value a --what-if of its"),

@@ -380,7 +380,7 @@ def test_schedules_that_do_not_fit_are_refused(capsys: pytest.CaptureFixture[str
 def test_ranks_are_needed_and_wafers_are_not_ranks(capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = run(capsys, "plan", "allreduce", "--machine", "archer", "--bytes", "8")
     assert code == 2
-    assert "how many ranks" in err
+    assert "give the number of ranks of archer" in err
     code, _, err = run(capsys, "plan", "allreduce", "--machine", "archer", "--shape", "4x4", "--bytes", "8")
     assert code == 2
     code, _, err = run(
@@ -431,3 +431,39 @@ def test_more_ranks_than_there_are_numbers(capsys: pytest.CaptureFixture[str]) -
     arguments = ("--machine", "archer", "--ranks", "4294967296", "--bytes", "8")
     code, _, err = run(capsys, "plan", "allreduce", *arguments)
     assert (code, err) == (2, "error: --ranks is 4294967296; accepted is a whole number from 1 to 4294967295\n")
+
+
+def test_goal_prices_are_fractions_of_a_nanosecond(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "one.goal"
+    path.write_text("num_ranks 2\nrank 0 {\nsend 1000b to 1\n}\nrank 1 {\nrecv 1000b from 0\n}\n")
+    # o + L + o + (n - 1) G.
+    assert un.simulate_goal(path, G=0.08).seconds == pytest.approx((1500 + 2500 + 1500 + 999 * 0.08) / 1e9, rel=1e-12)
+    assert un.simulate_goal(path, G=6.0, L=2500.0).finish.tolist() == un.simulate_goal(path).finish.tolist()
+    code, report, _ = run(capsys, "simulate", "--goal", str(path), "--G", "0.08", "--L", "812.5", "--json")
+    assert code == 0
+    assert report["nanoseconds"] == pytest.approx(1500 + 812.5 + 1500 + 999 * 0.08, rel=1e-12)
+    assert report["parameters"] == {"G": 0.08, "L": 812.5}
+    for option, value, said in [
+        ("--G", "0.0001", "is not a time in ns"),
+        ("--G", "1e3", "is not a time in ns"),
+        ("--S", "0.5", "'0.5' is not a valid integer"),
+        ("--L", "-1", "L is -1; accepted are whole numbers from 0 to 2^63 - 1"),
+    ]:
+        code, _, err = run(capsys, "simulate", "--goal", str(path), option, value)
+        assert code == 2, value
+        assert said in err, err
+    with pytest.raises(un.InputError, match=r"multiples of 0\.001 ns"):
+        un.simulate_goal(path, o=0.0005)
+
+
+def test_a_sweep_takes_numbers_of_ranks(capsys: pytest.CaptureFixture[str]) -> None:
+    common = ("sweep", "allreduce", "--machine", "archer", "--elements", "16")
+    _, by_ranks, _ = run(capsys, *common, "--ranks", "4,6", "--json")
+    _, by_shapes, _ = run(capsys, *common, "--shapes", "4,6", "--json")
+    assert by_ranks["points"] == by_shapes["points"]
+    code, _, err = run(capsys, *common)
+    assert code == 2
+    assert "give --shapes, as 4..64 or 8x8,16x16, or --ranks, as 4,8,16, or one --subset of its nodes" in err
+    code, _, err = run(capsys, *common, "--ranks", "4", "--shapes", "4")
+    assert code == 2
+    assert "--shapes and --ranks both choose" in err

@@ -194,3 +194,47 @@ def test_damaged_files_are_shown_or_refused_in_one_sentence(
     assert ran.code in (0, 2), ran.err
     assert ran.code == 0 or ran.err.count("\n") == 1
     assert "unexpected failure" not in ran.err
+
+
+def test_cells_break_between_words_only(tmp_path: Path) -> None:
+    path = tmp_path / "t.plan"
+    params = {"broadcast": "pipelined-chain", "reduce": "binomial", "segment": "65536"}
+    long = un.plan("allreduce", "archer", shape=16, bytes="1MiB", algorithm="reduce-broadcast", params=params)
+    un.save_plans([(long, 0, 2**50, 16)], path)
+    shown = set(call("show", str(path)).out.split())
+    assert {"commutative", "allreduce", "reduce-broadcast", "broadcast=pipelined-chain", "segment=65536"} <= shown
+
+
+def test_a_trace_is_read_an_event_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    event = {"name": "send", "ph": "X", "pid": 1, "tid": 2, "ts": 3.5, "dur": 1.25, "args": {"text": '}],"\\ü'}}
+    head = '{"displayTimeUnit": "ns", "otherData": {"machine": "m", "seconds": 12}, "traceEvents": ['
+    path = tmp_path / "long.json"
+    path.write_text(head + ",\n".join([json.dumps({**event, "ts": at}) for at in range(7, 1007)]) + "]}\n")
+    whole = json_of("show", str(path))
+    assert (whole["events"], whole["begins_microseconds"], whole["microseconds"]) == (1000, 7, 1007.25)
+    assert (whole["machine"], whole["seconds"]) == ("m", 12)
+    assert whole["rows"] == [{"event": "send", "count": 1000}]
+    # Pieces may end anywhere, also within a number or a character's escape.
+    for piece in (1, 2, 3, 7, 64):
+        monkeypatch.setattr("unisono.base.json_streams._PIECE", piece)
+        assert json_of("show", str(path)) == whole
+    monkeypatch.setattr("unisono.base.files.MOST_DESCRIPTION_BYTES", 1000)
+    assert json_of("show", str(path)) == whole
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"traceEvents": [{}',
+        '{"traceEvents": [{}]',
+        '{"traceEvents": [{} {}]}',
+        '{"traceEvents": []} 3',
+        '{"traceEvents": [1,]}',
+    ],
+)
+def test_a_cut_trace_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "cut.json"
+    path.write_text(text)
+    ran = call("show", str(path))
+    assert ran.code == 2
+    assert "cut.json' is not JSON: " in ran.err or "damaged" in ran.err

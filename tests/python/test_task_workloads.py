@@ -176,3 +176,27 @@ def test_tasks_are_read_back_from_chakra_traces(tmp_path: Path) -> None:
         before = un.step(graph, "hx2mesh-small", level=level, **RATES)
         after = un.step(tmp_path, "hx2mesh-small", level=level, **RATES)
         assert after["seconds"] == pytest.approx(before["seconds"], rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("check", "last"),
+    [
+        ("assert total[0] == 4", "AssertionError"),
+        ('assert total[0] == 4, f"the sum is {total[0]}"', "AssertionError: the sum is 0.0"),
+    ],
+)
+def test_an_assertion_of_the_program_is_shown_with_its_line(tmp_path: Path, check: str, last: str) -> None:
+    path = tmp_path / "checked.py"
+    path.write_text(
+        "from unisono.tasks import Program, one_to_one\n"
+        "p = Program()\n"
+        "total = p.zeros((4,))\n"
+        "p.task(lambda v: None, range=4, writes=[total[one_to_one]])\n"
+        "p.run()\n"
+        "total = p.fetch(total)\n"
+        f"{check}\n"
+    )
+    ran = call("discover", str(path), "--nodes", "2")
+    assert ran.code == 1
+    fetched = "failed, after a fetch, which gives zeros where a program is only recorded"
+    assert ran.err == f"error: '{path}', line 7 (`{check}`), {fetched}: {last}\n"

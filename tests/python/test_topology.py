@@ -1,6 +1,7 @@
 """Networks: what they are made of, their pictures, and the check of their routing."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import unisono as un
 from unisono._core import check_routing, plane
 from unisono.networks import DRAWN, draw
+from unisono.networks.graph import layout, route
 
 from .conftest import ROOT, call, json_of
 
@@ -146,7 +148,7 @@ def test_a_graph_from_a_file_beside_the_machine_file(tmp_path: Path) -> None:
         (["hx3mesh-small"], "did you mean hx4mesh-small?); 'unisono machines' lists the presets"),
         (["hx2mesh-small", "--plot", "net.gif"], "end in .png, .svg or .pdf"),
         (["hx2mesh-small", "--plot", "nowhere/net.png"], "nowhere"),
-        (["--check"], "say which network"),
+        (["--check"], "name a network"),
     ],
 )
 def test_wrong_input_is_one_sentence(arguments: list[str], word: str) -> None:
@@ -370,3 +372,19 @@ def test_files_that_are_no_topology_are_refused(text: str, source: str, tmp_path
     assert done.err.count("\n") == 1
     assert done.err.startswith(f"error: {file}")
     assert not out.exists()
+
+
+@pytest.mark.parametrize("name", ["dgx-a100-x2", "dgx-h100", "mi250", "ndv2", "dgx2"])
+def test_graphs_hide_no_cable_behind_a_node(name: str) -> None:
+    found = plane(un.machine(name))
+    ends = list(zip(found["a"].tolist(), found["b"].tolist(), strict=True))
+    places = layout(found["accelerators"], found["nodes"], ends)
+    for at, (x, y) in enumerate(places):
+        for u, v in places[:at]:
+            assert max(abs(x - u), abs(y - v)) > 0.6, f"nodes of {name} overlap"
+    for a, b in ends:
+        for start, end in pairwise(route(places, a, b)):
+            for share in range(11):
+                x, y = (s + (e - s) * share / 10 for s, e in zip(start, end, strict=True))
+                behind = [n for n, (u, v) in enumerate(places) if max(abs(x - u), abs(y - v)) < 0.3]
+                assert set(behind) <= {a, b}, f"the cable {a}-{b} of {name} passes behind {behind}"

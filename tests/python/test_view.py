@@ -140,7 +140,7 @@ def test_files_that_show_prints_are_drawn(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         ((), "name a file"),
-        (("missing.sched",), "--machine must say where"),
+        (("missing.sched",), "--machine must name one"),
         (("allreduce", "--machine", "archer", "--ranks", "4", "--bytes", "8", "-o", "page.png"), "end in .html"),
         (("allreduce", "--machine", "archer", "--ranks", "4", "-o", "page.html"), "neither is given"),
         (("allreduce", "--machine", "archer", "--ranks", "4", "--bytes", "8", "-o", "none/page.html"), "none"),

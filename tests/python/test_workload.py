@@ -206,7 +206,7 @@ def test_communication_costs_more_where_bandwidth_is_less() -> None:
         (["no.toml", "--machine", "torus2d-small"], "the workload file 'no.toml' does not exist"),
         (["gpt-3-moe", "--machine", "torus2d-small"], "gpt-3-moe needs 1536 accelerators, and torus2d-small has 1024"),
         (["gpt-3", "--machine", "archer"], "archer is of kind endpoint; workloads run on machines of kind network"),
-        (["gpt-3"], "say where it runs with --machine"),
+        (["gpt-3"], "name the machine on which it runs, with --machine"),
         (["gpt-3", "--machine", "torus2d-small", "--plot", "a.txt"], "end in .png, .svg or .pdf"),
     ],
 )

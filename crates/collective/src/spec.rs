@@ -47,6 +47,12 @@ impl Collective {
         self.ranks == 1 || (self.elements == 0 && self.kind != Kind::Barrier)
     }
 
+    /// Returns whether results depend on the order in which operands are combined, because each combination rounds.
+    pub fn rounds(&self) -> bool {
+        let is_exact = self.dtype.is_integer() || matches!(self.operator, Operator::Min | Operator::Max);
+        self.kind.reduces() && self.kind != Kind::Barrier && !is_exact
+    }
+
     /// # Errors
     /// No ranks, a root that is not a rank, an operator without a meaning for the datatype, buffers past 2^32 elements.
     pub fn new(

@@ -13,7 +13,7 @@ pub mod mscclpp;
 pub mod registers;
 pub mod tuning;
 
-use unisono_collective::{Dtype, Operator};
+use unisono_collective::{Collective, Dtype, Operator};
 use unisono_lower::{File, Placement, VerifiedFile, wafer::LowerError};
 
 /// Why a target cannot express a schedule: what was found, and what the target accepts.
@@ -76,6 +76,11 @@ pub trait Emitter: Sync {
     /// Values of parameters that algorithms take for this target, where the user gives no others.
     fn params(&self) -> &'static [(&'static str, &'static str)] {
         &[]
+    }
+
+    /// The work of the target that predictions and simulations of a collective do not count, in a sentence.
+    fn uncounted(&self, _collective: &Collective) -> Option<String> {
+        None
     }
 
     /// The placement in which the target has a schedule, if it is another one than the file's. The emitted code, its

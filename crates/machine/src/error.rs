@@ -20,7 +20,7 @@ pub enum MachineError {
     Failed { machine: String, message: String },
     #[error("{machine} is of kind {kind}; links and nodes fail on machines of kind network")]
     NoFailures { machine: String, kind: &'static str },
-    #[error("{machine} has ranks, not a shape {shape}; say how many")]
+    #[error("{machine} has ranks, not a shape {shape}; give their number")]
     RanksOnly { machine: String, shape: String },
     #[error(
         "'{found}' is not a shape; accepted are N (a row of N PEs) and MxN (M rows, N columns), each 1 to 4294967295"
@@ -43,11 +43,11 @@ pub enum MachineError {
     #[error("the place of two ranks is {node}; an accelerator of {machine} takes one rank")]
     SameNode { node: u32, machine: String },
     #[error(
-        "{machine} is a grid of PEs: say which part of it to use with a shape, N (a row) or MxN (M rows, N columns), of at \
+        "{machine} is a grid of PEs: choose the part of it to use by a shape, N (a row) or MxN (M rows, N columns), of at \
          most {rows} rows and {columns} columns"
     )]
     NoShape { machine: String, rows: u32, columns: u32 },
-    #[error("ranks is {found}; say how many ranks of {machine} to use, at least 1")]
+    #[error("ranks is {found}; give the number of ranks of {machine} to use, at least 1")]
     NoRanks { machine: String, found: String },
     #[error("the network has {found} cables in a plane; at most {most} fit")]
     TooManyCables { found: u64, most: u64 },

@@ -263,7 +263,7 @@ impl Machine {
     pub fn with_value(&self, key: &str, value: &str) -> Result<Self, MachineError> {
         let origin = format!("{} with {}={}", self.name(), excerpt(key), excerpt(value));
         if ["name", "kind", "summary"].contains(&key) {
-            let message = format!("{key} says which machine it is; accepted are other keys of its file, as link_gbps");
+            let message = format!("{key} identifies the machine; accepted are other keys of its file, as link_gbps");
             return Err(MachineError::Toml { origin, message });
         }
         let source = self.to_toml();
@@ -409,7 +409,7 @@ mod tests {
         for text in ["997", "997x2", "758x758", "1000x1000"] {
             assert_eq!(refused(text), format!("shape {text} {what}, in either orientation"));
         }
-        assert!(w.choose(None).unwrap_err().to_string().contains("say which part"));
+        assert!(w.choose(None).unwrap_err().to_string().contains("choose the part"));
         for text in ["", "0", "4x0", "-4", "4x", "4x4x4", "a"] {
             assert!(text.parse::<Shape>().is_err(), "{text}");
         }

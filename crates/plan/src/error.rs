@@ -33,7 +33,7 @@ pub enum PlanError {
     )]
     NoPlacement { machine: String },
     #[error(
-        "the schedule has switches among its nodes, and no placement says which of {machine} they are; plan it there"
+        "the schedule has switches among its nodes, and no placement states which of {machine} they are; plan it there"
     )]
     NoSwitches { machine: String },
     #[error("{machine} is of kind {kind}, which has no model of single schedules; simulate the schedule")]

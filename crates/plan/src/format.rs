@@ -1,4 +1,4 @@
-//! What a plan is written for: a format of code, or a tuning file of a library.
+//! The formats that plans are made for: code, tuning files of libraries, and the `.plan` file of MPI programs.
 
 use unisono_algorithms::Means;
 use unisono_collective::{Choice, DecisionTable, OperatorClass, Row};
@@ -15,9 +15,14 @@ pub enum Format {
     Code(&'static dyn Emitter),
     /// A file by which a library chooses among its own algorithms: it must have the algorithm with its parameters.
     Rules { tuning: &'static dyn Tuning, library: Option<LibraryTable> },
+    /// A `.plan` file, which the library for MPI programs of this project runs: its schedules have ranks only.
+    Preload,
 }
 
 impl Format {
+    /// The name of [`Format::Preload`].
+    pub const PRELOAD: &'static str = "preload";
+
     /// The format with a name. `library` is the image of the MPI library whose table the format must hold, or that
     /// table in JSON; formats that need none leave it unread.
     ///
@@ -27,8 +32,12 @@ impl Format {
         if let Some(&emitter) = EMITTERS.iter().find(|e| e.name() == name) {
             return Ok(Self::Code(emitter));
         }
+        if name == Self::PRELOAD {
+            return Ok(Self::Preload);
+        }
         let Some(&tuning) = TUNINGS.iter().find(|t| t.name() == name) else {
             let names = EMITTERS.iter().map(|e| e.name()).chain(TUNINGS.iter().map(|t| t.name()));
+            let names = names.chain([Self::PRELOAD]);
             let accepted = names.collect::<Vec<_>>().join(", ");
             return Err(PlanError::Format { found: name.to_owned(), accepted });
         };
@@ -43,6 +52,7 @@ impl Format {
         match self {
             Self::Code(emitter) => emitter.name(),
             Self::Rules { tuning, .. } => tuning.name(),
+            Self::Preload => Self::PRELOAD,
         }
     }
 
@@ -50,7 +60,7 @@ impl Format {
     pub fn emitter(&self) -> Option<&'static dyn Emitter> {
         match self {
             Self::Code(emitter) => Some(*emitter),
-            Self::Rules { .. } => None,
+            Self::Rules { .. } | Self::Preload => None,
         }
     }
 }
@@ -66,13 +76,49 @@ pub(crate) fn mark(
     library: Option<&LibraryTable>,
     timed: Vec<Timed>,
 ) -> Result<(Vec<Timed>, Vec<Expressible>), PlanError> {
+    check_messages(problem, tuning.name())?;
+    sorted(timed, |candidate| names(problem, tuning, library, candidate))
+}
+
+/// Does the same for a `.plan` file, whose schedules send messages between ranks. Schedules that fail for another
+/// reason (more messages or steps than a file holds) are found when the plan is stored.
+///
+/// # Errors
+/// The machine runs no MPI programs, or all candidates reduce in switches.
+pub(crate) fn mark_for_mpi(problem: &Problem, timed: Vec<Timed>) -> Result<(Vec<Timed>, Vec<Expressible>), PlanError> {
+    check_messages(problem, Format::PRELOAD)?;
+    sorted(timed, |candidate| {
+        let needs = candidate.algorithm.info().needs;
+        if needs.contains(&Means::Messages) || needs.contains(&Means::Links) {
+            return Ok(());
+        }
+        Err(format!(
+            "a .plan has schedules of ranks only, and {} uses switches that reduce",
+            candidate.algorithm.name()
+        ))
+    })
+}
+
+/// # Errors
+/// The machine has no ranks that exchange messages.
+fn check_messages(problem: &Problem, format: &str) -> Result<(), PlanError> {
     let target = &problem.target;
-    if !target.case(problem.collective).offers().contains(&Means::Messages) {
-        let (format, machine) = (tuning.name(), target.machine_name());
-        let reason = format!("{format} is for ranks that exchange messages, and {machine} has none");
-        return Err(PlanError::NotExpressible { reason });
+    if target.case(problem.collective).offers().contains(&Means::Messages) {
+        return Ok(());
     }
-    let answer = |candidate: &Timed| names(problem, tuning, library, candidate);
+    let machine = target.machine_name();
+    let reason = format!("{format} is for ranks that exchange messages, and {machine} has none");
+    Err(PlanError::NotExpressible { reason })
+}
+
+/// Sorts candidates that are not expressible behind the others, which keep their order, and marks all of them.
+///
+/// # Errors
+/// None is expressible, with the reason for the first.
+fn sorted(
+    timed: Vec<Timed>,
+    answer: impl Fn(&Timed) -> Result<(), String>,
+) -> Result<(Vec<Timed>, Vec<Expressible>), PlanError> {
     let marked = timed.into_iter().map(|candidate| (answer(&candidate), candidate));
     let (first, last): (Vec<_>, Vec<_>) = marked.partition(|(answer, _)| answer.is_ok());
     if first.is_empty() {

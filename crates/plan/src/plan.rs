@@ -87,6 +87,7 @@ fn planned(
     let (candidates, expressible) = match &form {
         Some(Format::Code(emitter)) => mark(&problem, *emitter, candidates)?,
         Some(Format::Rules { tuning, library }) => format::mark(&problem, *tuning, library.as_ref(), candidates)?,
+        Some(Format::Preload) => format::mark_for_mpi(&problem, candidates)?,
         None => {
             let unmarked = vec![None; candidates.len()];
             (candidates, unmarked)

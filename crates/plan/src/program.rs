@@ -174,7 +174,7 @@ pub struct ProgramTime {
 }
 
 const FREE_BYTES: &str = "a byte costs nothing on this machine (no beta, no G), so long messages take as long as short \
-    ones here; a machine file that says what a byte costs tells them apart";
+    ones here; a machine file that states the cost of a byte distinguishes them";
 
 impl ProgramTime {
     fn of(model: &'static str, operations: Vec<PricedOperation>, simulated: bool, free_bytes: bool) -> Self {

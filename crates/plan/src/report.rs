@@ -125,6 +125,8 @@ impl Plan {
             refused: mark.as_ref().and_then(|m| m.clone().err()),
         };
         let details = target.details(self)?;
+        let uncounted = self.form.as_ref().and_then(Format::emitter).and_then(|emitter| emitter.uncounted(c));
+        let notes: Vec<_> = details.note.into_iter().chain(uncounted).collect();
         let predicted = Prediction { phases: details.phases, ..Prediction::new(best.time, best.source, details.terms) };
         Ok(PlanReport {
             collective: c.kind.name(),
@@ -145,7 +147,7 @@ impl Plan {
             predicted,
             lower_bound: bound.map(bound_report),
             ratio: ratio(best, least),
-            note: details.note,
+            note: (!notes.is_empty()).then(|| notes.join("; ")),
             candidates: self.candidates.iter().zip(&self.expressible).map(candidate).collect(),
         })
     }

@@ -36,7 +36,7 @@ reasons! {
     NoCollective "no row for this collective",
     NoSize "no row for this size",
     NoOperator "no row for this operator",
-    Library "the plan's row says so",
+    Library "the plan's row leaves them to the library",
     TooLong "more bytes than a message has",
     Root "no row for this root",
     Count "its row's schedule does not divide this count",

@@ -1,5 +1,7 @@
 //! Jobs on the boards of a network.
 
+use std::collections::HashSet;
+
 use pyo3::prelude::*;
 use serde::Serialize;
 use unisono_machine::{
@@ -37,6 +39,8 @@ struct Report<'a> {
     leaf: [u32; 2],
     heuristic: &'static str,
     fail: u64,
+    /// Boards that failed in every sample, as row and column; the others of `fail` were drawn.
+    failed: &'a [[u32; 2]],
     seed: u64,
     #[serde(flatten)]
     outcome: &'a Outcome,
@@ -50,6 +54,23 @@ fn boards(machine: &Machine) -> PyResult<Boards> {
     machine.check_whole("jobs are placed on the boards of")?;
     let topology = network.topology(&network.name).map_err(input)?;
     topology.boards().ok_or_else(|| input(MachineError::NoBoards { machine: network.name.clone() }))
+}
+
+/// The row-major numbers of boards that are named by row and column.
+fn numbers(named: &[[u32; 2]], boards: &Boards, machine: &str) -> PyResult<Vec<u32>> {
+    let [rows, columns] = boards.count;
+    let mut seen = HashSet::new();
+    for &[row, column] in named {
+        if row >= rows || column >= columns {
+            let (last_row, last_column) = (rows - 1, columns - 1);
+            let accepted = format!("accepted are rows 0 to {last_row} and columns 0 to {last_column} of {machine}");
+            return Err(input(format!("there is no board {row},{column}; {accepted}")));
+        }
+        if !seen.insert([row, column]) {
+            return Err(input(format!("board {row},{column} is named twice among the failed boards; name it once")));
+        }
+    }
+    Ok(named.iter().map(|[row, column]| row * columns + column).collect())
 }
 
 fn first(sample: &Sample, boards: &Boards) -> FirstReport {
@@ -70,7 +91,8 @@ fn first(sample: &Sample, boards: &Boards) -> FirstReport {
 /// Places jobs on the boards of a machine, around boards that fail. `jobs` is the text of a file with its name, or None
 /// for the sizes of the trace.
 #[pyfunction]
-#[pyo3(signature = (machine, jobs = None, heuristic = "sort", fail = 0, samples = 1000, seed = 0))]
+#[pyo3(signature = (machine, jobs = None, heuristic = "sort", fail = 0, samples = 1000, seed = 0, failed = None))]
+#[expect(clippy::too_many_arguments, reason = "the keywords of the Python function")]
 pub fn allocate<'py>(
     py: Python<'py>,
     machine: &Machine,
@@ -79,6 +101,7 @@ pub fn allocate<'py>(
     fail: u64,
     samples: u32,
     seed: u64,
+    failed: Option<Vec<[u32; 2]>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (boards, name) = (boards(machine)?, machine.description().name());
     let heuristic: Heuristic = heuristic.parse().map_err(input)?;
@@ -86,7 +109,9 @@ pub fn allocate<'py>(
         None => Jobs::Drawn(Sizes::trace()),
         Some((text, origin)) => Jobs::parse(text, origin, name, &boards).map_err(input)?,
     };
-    let asked = Study { jobs, heuristic, failures: fail, samples, seed };
+    let named = failed.unwrap_or_default();
+    let failed = numbers(&named, &boards, name)?;
+    let asked = Study { jobs, heuristic, failed, failures: fail, samples, seed };
     let outcome = detached(py, || study(&boards, name, &asked))?.map_err(input)?;
     to_python(
         py,
@@ -96,7 +121,8 @@ pub fn allocate<'py>(
             board: boards.board,
             leaf: boards.leaf,
             heuristic: heuristic.name(),
-            fail,
+            fail: fail + named.len() as u64,
+            failed: &named,
             seed,
             outcome: &outcome,
             first: first(&outcome.first, &boards),

@@ -235,7 +235,7 @@ impl ScheduleBuilder {
         let mut operand = |o: &Bound<'_, PyAny>| operand(o, token, node, &mut len);
         let sources = sources.iter().map(&mut operand).collect::<PyResult<Vec<_>>>()?;
         let sinks = sinks.iter().map(&mut operand).collect::<PyResult<Vec<_>>>()?;
-        let len = len.ok_or_else(|| input("all operands are streams, so length= must say how many elements"))?;
+        let len = len.ok_or_else(|| input("all operands are streams, so length= must give the number of elements"))?;
         let b = self.get()?;
         // What moves nothing would not be made. Only a collective over nothing is made of such instructions.
         if len == 0 && b.collective().elements > 0 {

@@ -25,10 +25,10 @@ pub fn task_graph(py: Python<'_>, path: &str, program: Option<&WorkloadGraph>) -
     detached(py, || unisono_emit::goal::read(BufReader::with_capacity(1 << 16, file), path))?.map_err(input)
 }
 
-/// Runs the program of a GOAL file under LogGOPS, or one that was read; parameters are whole nanoseconds, and bytes.
+/// Runs the program of a GOAL file under LogGOPS, or one that was read; parameters are whole ticks, and bytes.
 #[pyfunction]
 #[pyo3(signature = (path, parameters, sane_zero_bytes = false, start_ns = None, noise = None, seed = 0, trace_ranks = None,
-                    program = None))]
+                    program = None, ticks_per_ns = 1))]
 #[expect(clippy::too_many_arguments, reason = "the keywords of the Python function")]
 pub fn simulate_goal(
     py: Python<'_>,
@@ -40,21 +40,24 @@ pub fn simulate_goal(
     seed: u64,
     trace_ranks: Option<Vec<u32>>,
     program: Option<&WorkloadGraph>,
+    ticks_per_ns: u32,
 ) -> PyResult<Simulation> {
     let graph = task_graph(py, path, program)?;
+    let ticks = u64::from(ticks_per_ns);
     let usual = Goal::default();
     let [latency, o, g, big_g, big_o, eager] = parameters;
     let prices = Goal {
-        L: latency.unwrap_or(usual.L),
-        o: o.unwrap_or(usual.o),
-        g: g.unwrap_or(usual.g),
-        G: big_g.unwrap_or(usual.G),
-        O: big_o.unwrap_or(usual.O),
+        L: latency.unwrap_or(usual.L * ticks),
+        o: o.unwrap_or(usual.o * ticks),
+        g: g.unwrap_or(usual.g * ticks),
+        G: big_g.unwrap_or(usual.G * ticks),
+        O: big_o.unwrap_or(usual.O * ticks),
         S: eager.unwrap_or(usual.S),
         zero_bytes: if sane_zero_bytes { ZeroBytes::Sane } else { ZeroBytes::Wrapped },
+        ticks_per_ns: ticks,
     };
-    let options = options(start_ns, noise, seed, trace_ranks, 1.0)?;
-    simulated(py, &graph, &prices, &options, 1.0)
+    let options = options(start_ns, noise, seed, trace_ranks, f64::from(ticks_per_ns))?;
+    simulated(py, &graph, &prices, &options, f64::from(ticks_per_ns))
 }
 
 /// The kind of noise and one or two parameters in nanoseconds.

@@ -138,7 +138,7 @@ impl Machine {
         let Some(subset) = subset else { return Ok(Self::of_part(description, self.part.clone())) };
         description.shape_of(&subset).map_err(input)?;
         if self.part != Part::All {
-            return Err(input("a number of ranks and a subset both say which cores take part; give one"));
+            return Err(input("a number of ranks and a subset both choose the cores that take part; give one"));
         }
         Ok(Self::of_part(description, Part::Nodes(subset)))
     }

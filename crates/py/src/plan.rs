@@ -61,6 +61,12 @@ impl Plan {
         self.report.model
     }
 
+    /// Whether the collective rounds, so that its result depends on the order in which operands are combined.
+    #[getter]
+    fn rounds(&self) -> bool {
+        self.plan.problem.collective.rounds()
+    }
+
     /// Whether the buffers fit the memory of a PE; None where PEs have no such limit.
     #[getter]
     fn fits_sram(&self) -> Option<bool> {

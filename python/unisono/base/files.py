@@ -349,7 +349,7 @@ def load(path: str | bytes | os.PathLike[str]) -> Schedule:
     first = next((line for line in text.splitlines() if line.partition(";")[0].strip()), "")
     if first and not first.lstrip().startswith("unisono-"):
         begins = shown(first.strip())
-        raise InputError(f"'{origin}' is no schedule: it begins with {begins}; 'unisono show' says what is in a file")
+        raise InputError(f"'{origin}' is no schedule: it begins with {begins}; 'unisono show' prints what is in a file")
     return Schedule.parse(text, origin)
 
 

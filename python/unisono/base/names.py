@@ -8,10 +8,20 @@ accepted one.
 from collections.abc import Iterable, Mapping
 from functools import cache
 
-from unisono._core import InputError, algorithms, collectives, dtypes, machine_presets, operators
+from unisono._core import InputError, algorithms, collectives, dtypes, emitters, machine_presets, operators, tunings
 from unisono.base.messages import shown
 
-__all__ = ["algorithm", "collective", "datatype", "did_you_mean", "forget_algorithms", "named", "operator", "preset"]
+__all__ = [
+    "algorithm",
+    "collective",
+    "datatype",
+    "did_you_mean",
+    "forget_algorithms",
+    "format_of",
+    "named",
+    "operator",
+    "preset",
+]
 
 #: Other words for datatypes, of NumPy and machine learning; C and NumPy disagree about `float`, `int` and `long`.
 _DATATYPES = {
@@ -25,6 +35,15 @@ _DATATYPES = {
 #: Other words for operators, of NumPy, NCCL and C.
 _OPERATORS = {"add": "sum", "plus": "sum", "product": "prod", "mul": "prod", "minimum": "min", "maximum": "max"}
 _COLLECTIVES = {"bcast": "broadcast", "alltoallsingle": "alltoall", "prefixsum": "scan"}
+#: Libraries whose name stands for the format that they read; of Open MPI that of the releases up to 5.
+_LIBRARIES = {
+    "mpich": "mpich-json",
+    "msccl": "msccl-xml",
+    "msccl++": "mscclpp",
+    "nccl": "nccl-tuner-csv",
+    "ncclx": "ncclx-csv",
+    "openmpi": "openmpi-rules",
+}
 #: Longer texts are no slips of a name, and comparing them would take long.
 _LONGEST = 64
 #: How alike two names must be for one to be proposed for the other; ``rign`` and ``ring`` are 0.75 alike.
@@ -78,6 +97,11 @@ def algorithm(name: object) -> str:
     return _chosen("the algorithm", name, "an algorithm", _algorithms(), {})
 
 
+def format_of(name: str) -> str:
+    """The format of a name, in any spelling, or of the library that reads it; an unknown name is returned unchanged."""
+    return _spelling(name, _formats(), _LIBRARIES) or name
+
+
 def preset(name: str) -> str | None:
     """The machine preset of that name; None where there is none."""
     return _spelling(name, tuple(entry["name"] for entry in machine_presets()), {})
@@ -108,6 +132,11 @@ def named(what: str, value: object) -> str:
     if not isinstance(value, str) or any("\ud800" <= letter <= "\udfff" for letter in value):
         raise InputError(f"{what} is {shown(value)}, and must be text")
     return value
+
+
+@cache
+def _formats() -> tuple[str, ...]:
+    return tuple(row["name"] for row in [*emitters(), *tunings()])
 
 
 @cache

@@ -507,6 +507,7 @@ class AllocationReport(TypedDict):
     leaf: list[int]
     heuristic: str
     fail: int
+    failed: list[list[int]]
     seed: int
     samples: int
     utilization_mean: float

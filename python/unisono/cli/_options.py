@@ -13,10 +13,10 @@ from unisono.base.facts import has_root
 from unisono.base.files import exists, is_file
 from unisono.base.inputs import element_count
 from unisono.base.limits import default_steps
-from unisono.cli._completion import MODELS, complete, of_names, parameters
+from unisono.cli._completion import MODELS, of_names, parameters
 from unisono.cli._output import working
 from unisono.cli._sources import COLLECTIVE, FILE, MODEL_OF_FILE, PLACED_FILE, refuse_unused
-from unisono.cli._types import ALGORITHM, DATATYPE, FILE_OR_COLLECTIVE, MACHINE, OPERATOR, Nodes, Param, Root
+from unisono.cli._types import ALGORITHM, DATATYPE, FILE_OR_COLLECTIVE, FORMAT, MACHINE, OPERATOR, Nodes, Param, Root
 
 _Decorated = Callable[..., Any]
 
@@ -71,11 +71,11 @@ class Request:
                 params=dict(self.param) or None,
                 model=self.model,
                 target=self.target,
-                library=_library(self.target),
+                library=library_of(self.target),
             )
 
 
-def _library(target: str | None) -> Path | None:
+def library_of(target: str | None) -> Path | None:
     """The installed library in which a format of tuning files looks up names, if it does."""
     if target != "mpich-json":
         return None
@@ -108,7 +108,7 @@ def schedule_of(
     sized = barrier or options["elements"] is not None or options["bytes"] is not None
     if sized and not is_file(what):
         if machine is None:
-            raise InputError(f"to {verb} a {what} as planned, --machine must say where")
+            raise InputError(f"to {verb} a {what} as planned, --machine must name the machine")
         refuse_unused(COLLECTIVE)
         return Request(collective=what, machine=machine, **options).plan().schedule
     if not exists(what):
@@ -129,7 +129,7 @@ def _degraded(schedule: Schedule, fail: tuple[str, ...]) -> Schedule:
     if not fail:
         return schedule
     if schedule.machine is None:
-        raise InputError("--fail says what failed of a machine, and the file has none; give --machine too")
+        raise InputError("--fail names failed parts of a machine, and the file has none; give --machine too")
     return schedule.on(schedule.machine.degraded(list(fail)))
 
 
@@ -143,7 +143,7 @@ def asked_shape(shape: str | None, ranks: int | None) -> tuple[int, ...] | None:
     if ranks is None:
         return None if shape is None else parse_shape(shape)
     if shape is not None:
-        raise InputError(f"--shape {shape} and --ranks {ranks} both say which part of the machine to use; give one")
+        raise InputError(f"--shape {shape} and --ranks {ranks} both choose the part of the machine to use; give one")
     if not 1 <= ranks <= MOST_RANKS:
         raise InputError(f"--ranks is {ranks}; accepted is a whole number from 1 to {MOST_RANKS}")
     return (ranks,)
@@ -316,19 +316,13 @@ algorithm_options = _stack(
 )
 
 
-def _formats() -> list[str]:
-    # Imported here: only shells that complete a value need it.
-    from unisono.planning.emission import FORMATS
-
-    return list(FORMATS)
-
-
 target_option = click.option(
     "--for",
     "target",
+    type=FORMAT,
     metavar="FORMAT",
-    shell_complete=complete(_formats),
-    help="Plan what this format can express: of 'unisono emit', as csl, or of 'unisono export', as openmpi-rules.",
+    help="Plan what this format can express: of 'unisono emit', as csl; of 'unisono export', by its name or as "
+    "openmpi, mpich, ucc, nccl, ncclx; or preload: of a .plan for MPI programs.",
 )
 
 plan_options = _stack(

@@ -8,9 +8,18 @@ from typing import Any
 import click
 
 from unisono.base.files import read_text
+from unisono.cli._types import Nanoseconds
 from unisono.simulation.schedules import Noise
 
 _PARAMETERS = ("L", "o", "g", "G", "O", "S")
+_HELP = {
+    "L": "latency, ns, as 2500 or 812.5",
+    "o": "time of a CPU for a message, ns",
+    "g": "time between two messages, ns",
+    "G": "time of a byte on a network interface, ns, as 6 or 0.08",
+    "O": "time of a byte on a CPU, ns",
+    "S": "bytes from which a send waits for its receiver",
+}
 _NOISE = {"uniform": 1, "normal": 2, "exponential": 1}
 
 
@@ -42,7 +51,6 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
         )
         return command(ranks_options=made, **given)
 
-    units = {"S": "bytes from which a send waits for its receiver"}
     added = [
         click.option(
             "--goal",
@@ -51,7 +59,11 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         *(
             click.option(
-                f"--{name}", f"loggops_{name}", type=int, metavar="N", help=f"With --goal: {units.get(name, 'ns')}."
+                f"--{name}",
+                f"loggops_{name}",
+                type=int if name == "S" else Nanoseconds(),
+                metavar="N",
+                help=f"With --goal: {_HELP[name]}.",
             )
             for name in _PARAMETERS
         ),

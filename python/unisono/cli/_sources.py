@@ -54,7 +54,7 @@ _LOGGOPS = (*(f"loggops_{name}" for name in ("L", "o", "g", "G", "O", "S")), "ze
 _OF_PROGRAMS = ("ranks", "rounds", "strict", "tflops", "memory_gb_per_second", "what_if")
 _OF_WAFERS = ("queue_depth", "noop_probability", "calibrated")
 
-_GOES_WITH_GOAL = Unused(_LOGGOPS, "goes with --goal; a machine file says the parameters of a machine")
+_GOES_WITH_GOAL = Unused(_LOGGOPS, "goes with --goal; a machine file states the parameters of a machine")
 
 #: A collective that is planned.
 COLLECTIVE = (_GOES_WITH_GOAL,)
@@ -67,7 +67,11 @@ FILE = (*PLACED_FILE, Unused(_PART, "names a part of a machine; name the machine
 #: The same where the command does not run it.
 MODEL_OF_FILE = (Unused(("model",), "is for a plan or a run, and the schedule of a file is neither here; drop it"),)
 #: A file that is drawn as it is.
-VIEWED_FILE = (*FILE, *MODEL_OF_FILE, Unused(("fail",), "says what failed of a machine; name it, with --machine"))
+VIEWED_FILE = (
+    *FILE,
+    *MODEL_OF_FILE,
+    Unused(("fail",), "names failed parts of a machine; name it, with --machine"),
+)
 #: A program of another tool, alone and on a machine.
 GOAL = (
     Unused((*_PLANNED, "model"), "is for a collective that is planned, and --goal brings its own program; drop it"),
@@ -114,7 +118,7 @@ NOT_FOR_GPUS = (
     Unused(("in_place", "gpus_per_box", "thread_blocks"), "is for plans for GPUs (--format mscclpp); drop it"),
 )
 #: A subset of the nodes of a machine.
-SUBSET = (Unused(("shapes",), "names parts of a machine, and --subset names one already; drop one of them"),)
+SUBSET = (Unused(("shapes", "ranks"), "names parts of a machine, and --subset names one already; drop one of them"),)
 #: The list of all inputs that the command knows.
 LIST = (
     Unused(

@@ -42,6 +42,13 @@ def _presets() -> list[str]:
     return [preset["name"] for preset in unisono.machine_presets()]
 
 
+def _targets() -> list[str]:
+    # Imported here: only shells that complete a value need it.
+    from unisono.planning.emission import TARGETS
+
+    return list(TARGETS)
+
+
 def _algorithms() -> list[str]:
     return [entry["name"] for entry in unisono.algorithms()]
 
@@ -52,6 +59,8 @@ FILE_OR_COLLECTIVE = Known("FILE|COLLECTIVE", unisono.collectives, _as_given, fi
 MACHINE = Known("NAME|FILE", _presets, _as_given, files=True)
 ALGORITHM = Known("NAME", _algorithms, names.algorithm, files=False)
 DATATYPE = Known("NAME", unisono.dtypes, names.datatype, files=False)
+#: A format of emitted code or of tuning files, or the library that reads it.
+FORMAT = Known("FORMAT", _targets, names.format_of, files=False)
 OPERATOR = Known("NAME", unisono.operators, names.operator, files=False)
 
 
@@ -69,6 +78,22 @@ class Root(click.ParamType[int | tuple[int, int]]):
             self.fail(f"'{value}' is not a root; accepted are an index from 0 on, or row,col as in 3,4", param, ctx)
         numbers = [_whole(self, part, param, ctx) for part in parts]
         return numbers[0] if len(numbers) == 1 else (numbers[0], numbers[1])
+
+
+class FailedBoards(click.ParamType[int | tuple[int, int]]):
+    """A number of boards, or the row and column of one, as in ``3,4``."""
+
+    name = "N|ROW,COL"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | tuple[int, int]:
+        """The number, or row and column."""
+        if not isinstance(value, str):
+            return value  # type: ignore[no-any-return]
+        row, comma, column = value.partition(",")
+        if not comma:
+            # A number below 0 is refused beside all other wrong numbers of boards.
+            return -_whole(self, row[1:], param, ctx) if row.startswith("-") else _whole(self, row, param, ctx)
+        return _whole(self, row, param, ctx), _whole(self, column, param, ctx)
 
 
 class Param(click.ParamType[tuple[str, str]]):
@@ -132,6 +157,23 @@ class Shapes(click.ParamType[list[tuple[int, ...]]]):
                 shapes.append(first)
                 first = tuple(2 * side for side in first)
         return shapes
+
+
+class Nanoseconds(click.ParamType[int | float]):
+    """A time in nanoseconds, whole or with up to three decimals."""
+
+    name = "N"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | float:
+        """The number; whole numbers stay whole, because they may be too large for a float."""
+        if isinstance(value, int | float):
+            return value
+        text = str(value).strip()
+        if re.fullmatch(r"-?[0-9]{1,19}", text):
+            return int(text)
+        if not re.fullmatch(r"[0-9]{1,12}\.[0-9]{1,3}", text):
+            self.fail(f"'{text}' is not a time in ns; accepted are numbers as 6 or 0.08, to a picosecond", param, ctx)
+        return float(text)
 
 
 class Nodes(click.ParamType[list[int]]):

@@ -3,11 +3,13 @@
 import click
 
 import unisono
+from unisono import InputError
 from unisono.base.files import write
 from unisono.base.pictures import form_of
 from unisono.cli._options import json_option, limit_options, machine_option
 from unisono.cli._output import print_fields, print_json, print_lines, print_table, working
 from unisono.cli._pictures import check_picture
+from unisono.cli._types import FailedBoards
 
 __all__ = ["allocate"]
 
@@ -28,7 +30,14 @@ def _line(numbers: list[int] | None) -> str:
     metavar="FILE|alibaba",
     help="One job a line, a number of boards or RxC; or that trace's sizes until all healthy boards are taken.",
 )
-@click.option("--fail", type=int, default=0, show_default=True, metavar="N", help="Boards that fail, drawn at random.")
+@click.option(
+    "--fail",
+    multiple=True,
+    type=FailedBoards(),
+    metavar="N|ROW,COL",
+    help="A number of boards that fail, drawn at random; or a board that failed, by row and column from 0 on; "
+    "repeatable.",
+)
 @click.option(
     "--heuristic",
     default="sort",
@@ -42,12 +51,26 @@ def _line(numbers: list[int] | None) -> str:
 @json_option
 @limit_options
 def allocate(
-    machine: str, jobs: str, fail: int, heuristic: str, samples: int, seed: int, plot: str | None, as_json: bool
+    machine: str,
+    jobs: str,
+    fail: tuple[int | tuple[int, int], ...],
+    heuristic: str,
+    samples: int,
+    seed: int,
+    plot: str | None,
+    as_json: bool,
 ) -> None:
     """Places jobs on boards, around failed boards, and reports the share of the machine in use."""
     check_picture(plot)
+    counts = [one for one in fail if isinstance(one, int)]
+    if len(counts) > 1:
+        raise InputError(f"--fail has {len(counts)} numbers of boards to draw; give one, beside boards as ROW,COL")
+    named = [one for one in fail if not isinstance(one, int)]
+    drawn = sum(counts)
     with working("allocating"):
-        report = unisono.allocate(machine, jobs, fail=fail, heuristic=heuristic, samples=samples, seed=seed)
+        report = unisono.allocate(
+            machine, jobs, fail=drawn, failed=named, heuristic=heuristic, samples=samples, seed=seed
+        )
     if plot is not None:
         # Imported here: drawing takes longer to load than everything else to run.
         from unisono.plots import allocations
@@ -58,7 +81,11 @@ def allocate(
         return
     rows, columns = report["boards"]
     upper = report["upper_level"]
-    print_lines(f"{jobs} jobs on {rows} x {columns} boards of {report['machine']}, {fail} failed, {samples} samples")
+    listed = " and ".join(f"{row},{column}" for row, column in named[:_SHOWN])
+    more = f" and {len(named) - _SHOWN} more named" if len(named) > _SHOWN else ""
+    of_named = f" ({listed}{more}{f', {drawn} drawn' if drawn else ''})" if named else ""
+    failed = f"{report['fail']} failed{of_named}"
+    print_lines(f"{jobs} jobs on {rows} x {columns} boards of {report['machine']}, {failed}, {samples} samples")
     print_fields(
         [
             ("heuristic", heuristic),

@@ -3,11 +3,12 @@
 import click
 
 from unisono import UnsupportedError
+from unisono.base import names
 from unisono.base.files import check_writable, write
-from unisono.cli._completion import of_names
 from unisono.cli._failures import NO, say
 from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import counted, one_of, print_json, print_lines, working
+from unisono.cli._types import Known
 from unisono.mpi.exports import FORMATS, export_table, loading, shown
 from unisono.planning.decision_tables import read_table
 
@@ -17,7 +18,12 @@ __all__ = ["export"]
 @click.command()
 @click.argument("table", metavar="TABLE")
 @click.option(
-    "--format", "target", required=True, metavar="FORMAT", shell_complete=of_names(FORMATS), help=f"{one_of(FORMATS)}."
+    "--format",
+    "target",
+    type=Known("FORMAT", lambda: FORMATS, names.format_of, files=False),
+    required=True,
+    metavar="FORMAT",
+    help=f"{one_of(FORMATS)}; openmpi, mpich, nccl and ncclx stand for the formats of these libraries.",
 )
 @click.option("-o", "--output", metavar="FILE", required=True, help="The file to write.")
 @click.option("--library", metavar="FILE", help="For mpich-json: the libmpi.so.12 that is to read it, or its table.")

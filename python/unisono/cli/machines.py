@@ -19,7 +19,7 @@ __all__ = ["machines"]
 
 #: The word before the name of a file to import.
 _IMPORT = "import"
-_HOW = "to import a machine, say 'unisono machines import FILE -o MACHINE.toml'"
+_HOW = "to import a machine, run 'unisono machines import FILE -o MACHINE.toml'"
 
 
 @click.command()

@@ -9,12 +9,11 @@ from typing import Any
 import click
 
 from unisono import InputError, Plan, UnsupportedError, save_plans
-from unisono.base import names
 from unisono.base.files import check_writable, save, write
 from unisono.base.inputs import parse_bytes
 from unisono.base.pictures import form_of
 from unisono.base.reports import Candidate, Phase, PlanReport
-from unisono.cli._options import Request, limit_options, plan_options
+from unisono.cli._options import Request, library_of, limit_options, plan_options
 from unisono.cli._output import (
     cycles_and_time,
     json_text,
@@ -31,6 +30,7 @@ from unisono.cli._output import (
 )
 from unisono.cli._pictures import check_picture
 from unisono.cli._types import COLLECTIVE
+from unisono.planning.emission import TUNINGS
 
 __all__ = ["plan", "print_candidates", "print_report"]
 
@@ -38,8 +38,6 @@ _TERMS = ("energy", "distance", "depth", "contention", "links")
 _SHOWN = 10
 #: The pattern of the vendor's library on a wafer.
 _VENDORS = "chain"
-#: Datatypes whose sums are not rounded.
-_EXACT = ("i32", "i64")
 
 
 @click.command()
@@ -47,12 +45,17 @@ _EXACT = ("i32", "i64")
 @plan_options
 @click.option("--all", "show_all", is_flag=True, help=f"List every candidate, not the best {_SHOWN}.")
 @click.option(
-    "-o", "--output", metavar="FILE", help="Write the report (.json), the schedule (.sched) or a plan for MPI (.plan)."
+    "-o",
+    "--output",
+    metavar="FILE",
+    help="Write the report (.json), the schedule (.sched) or a plan for MPI (.plan); with --for a format of 'unisono "
+    "export', under any other ending, that file.",
 )
 @click.option(
     "--serve",
     metavar="FIRST-LAST|all",
-    help="Of a .plan: the sizes that it serves, as in 1KiB-64KiB or 64KiB-any, or all [the size planned for].",
+    help="Of a .plan or a tuning file: the sizes that it serves, as in 1KiB-64KiB or 64KiB-any, or all [the size "
+    "planned for].",
 )
 @click.option(
     "--unlike-bits",
@@ -79,14 +82,19 @@ def plan(
     **options: Any,
 ) -> None:
     """Finds the best schedule for COLLECTIVE, its predicted time, and how far that is from the best possible."""
+    target = options["target"]
+    tunes = output is not None and target in TUNINGS and not output.endswith((".json", ".sched", ".plan"))
     if output is not None:
-        if not output.endswith((".json", ".sched", ".plan")):
+        if not (tunes or output.endswith((".json", ".sched", ".plan"))):
             raise click.BadParameter(
                 f"'{output}' ends in none of .json (the report), .sched (the schedule) and .plan (a plan for MPI)"
             )
         check_writable(output)
-    if serve is not None and (output is None or not output.endswith(".plan")):
-        raise InputError("--serve says which sizes a .plan serves; name one with -o FILE.plan")
+    if serve is not None and not tunes and (output is None or not output.endswith(".plan")):
+        raise InputError(
+            "--serve chooses the sizes that a .plan or a tuning file serves; name a .plan with -o FILE.plan, or a "
+            f"tuning file with --for ({', '.join(TUNINGS)}) and -o"
+        )
     if unlike_bits and (output is None or not output.endswith(".plan")):
         raise InputError("--unlike-bits permits what a .plan serves; name one with -o FILE.plan")
     if certificate is not None:
@@ -96,7 +104,7 @@ def plan(
     check_picture(plot)
     made = Request(**options).plan()
     report = made.report()
-    certified = None
+    certified, tuning = None, None
     if certificate is not None:
         with working("writing the certificate"):
             text = made.certificate()
@@ -105,15 +113,24 @@ def plan(
         certified = {"file": certificate, "bound": stated["bound"], "seconds": stated["seconds"]}
     if output is not None and output.endswith(".json"):
         write(output, json_text(report))
+    elif output is not None and tunes:
+        tuning = _write_tuning(made, target, _sizes(serve, report["bytes"]), output)
     elif output is not None and output.endswith(".plan"):
         served = made if unlike_bits else _with_equal_bits(made, options)
-        save_plans([(served, *_sizes(serve, report["bytes"]))], output, unlike_bits=unlike_bits)
+        try:
+            save_plans([(served, *_sizes(serve, report["bytes"]))], output, unlike_bits=unlike_bits)
+        except UnsupportedError as refused:
+            if target not in TUNINGS:
+                raise
+            way = f"a file for {target} holds no schedule: -o FILE.csv (or another ending) writes it from this plan"
+            raise UnsupportedError(f"{refused}; {way}") from None
     elif output is not None:
         save(made.schedule, output)
     if plot is not None:
         _draw(made, plot)
     if as_json:
-        print_json(report if certified is None else {**report, "certificate": certified})
+        of_files = {"certificate": certified, "tuning": tuning}
+        print_json({**report, **{key: value for key, value in of_files.items() if value is not None}})
         return
     print_report(report, None if show_all else _SHOWN)
     bound = report["lower_bound"]
@@ -125,6 +142,18 @@ def plan(
     wrote = [file for file in (output, certificate, plot) if file is not None]
     if wrote:
         print_lines("", f"wrote {' and '.join(wrote)}")
+    if tuning is not None:
+        print_lines(f"load it with: {' '.join(tuning['load'])}", *(f"note: {note}" for note in tuning["notes"]))
+
+
+def _write_tuning(made: Plan, target: str, sizes: tuple[int, int | None], path: str) -> dict[str, Any]:
+    """Writes the file of a library whose one row is the best candidate, and returns what its user has to know."""
+    # Imported here: only tuning files need it.
+    from unisono.mpi.exports import export_rows, loading, row_of
+
+    file = export_rows([row_of(made, *sizes)], target, library_of(target))
+    write(path, file["text"])
+    return {"file": path, "load": loading(file["load"], path), "notes": file["notes"]}
 
 
 def _draw(made: Plan, path: str) -> None:
@@ -142,8 +171,7 @@ def _draw(made: Plan, path: str) -> None:
 def _with_equal_bits(made: Plan, options: dict[str, Any]) -> Plan:
     """The best candidate after which all ranks have the same bits, as MPI programs want it of a rounded allreduce."""
     report = made.report()
-    is_rounded = report["dtype"] not in _EXACT and names.operator(options["op"]) not in ("min", "max")
-    if report["collective"] != "allreduce" or not is_rounded or made.schedule.verify().repeatable:
+    if report["collective"] != "allreduce" or not made.rounds or made.schedule.verify().repeatable:
         return made
     name = f"{made.algorithm} {params_text(made.params)}".rstrip()
     why = f"after {name} ranks may have different bits of a rounded sum"
@@ -257,6 +285,9 @@ def print_candidates(candidates: list[Candidate], limit: int | None, target: str
     ]
     right = [*cycles, "µs", "ratio"]
     print_table(["candidate", "parameters", *right, *sources, *marks], rows, right=right)
+    times = [candidate["seconds"] for candidate in shown if candidate["expressible"] is not False]
+    if sources and times != sorted(times):
+        print_lines("simulated candidates are listed first; the time of a model may be lower than that of a simulation")
     refused = next((c for c in candidates if c["refused"] is not None), None)
     if refused is not None:
         print_lines(f"{refused['algorithm']} {params_text(refused['params'])}: {refused['refused']}")

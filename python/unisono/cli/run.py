@@ -24,6 +24,12 @@ __all__ = ["run"]
 @click.option("--safe-ops", is_flag=True, help="The program's own operators are associative: plans may serve them.")
 @click.option("--nonblocking", is_flag=True, help="The plan serves MPI_Iallreduce and its like too.")
 @click.option(
+    "--unlike-bits",
+    is_flag=True,
+    help="A plan made with --unlike-bits may serve an allreduce after which ranks have different bits of rounded "
+    "results.",
+)
+@click.option(
     "--anywhere", is_flag=True, help="Use rows also where ranks wait in another way than where they were tuned."
 )
 @click.option("--off", is_flag=True, help="Load the library, but let it stand aside.")
@@ -43,6 +49,7 @@ def run(
     check: bool,
     safe_ops: bool,
     nonblocking: bool,
+    unlike_bits: bool,
     anywhere: bool,
     off: bool,
     launcher: str | None,
@@ -72,6 +79,7 @@ def run(
         "UNISONO_CHECK": check,
         "UNISONO_SAFE_OPS": safe_ops,
         "UNISONO_NONBLOCKING": nonblocking,
+        "UNISONO_UNLIKE_BITS": unlike_bits,
         "UNISONO_ANYWHERE": anywhere,
         "UNISONO_OFF": off,
     }

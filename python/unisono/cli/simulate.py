@@ -138,7 +138,7 @@ def simulate(
     if of_file and not SIMULATORS[simulator].takes_model:
         refuse_unused(MODEL_OF_FILE)
     if what is not None and given.late is not None and len(given.late) != what.ranks:
-        raise InputError(f"--late says when {len(given.late)} ranks begin, and there are {what.ranks}")
+        raise InputError(f"--late gives the start of {len(given.late)} ranks, and there are {what.ranks}")
     check_outputs(simulator, trace=trace, timeline=given.timeline)
     pes = None
     if trace is not None and what is not None:
@@ -209,11 +209,11 @@ def _subject(
         if what is not None:
             raise click.UsageError(f"--goal brings its own program; drop '{what}'")
         if machine is None and options["fail"]:
-            raise click.UsageError("--fail says what failed of a machine; give --machine too")
+            raise click.UsageError("--fail names failed parts of a machine; give --machine too")
         refuse_unused(GOAL if machine is None else GOAL_ON_MACHINE)
         return None, None if machine is None else unisono.machine(machine, failed=options["fail"])
     if what is None:
-        raise click.UsageError("say what to simulate: a schedule file, a collective with its options, or --goal FILE")
+        raise click.UsageError("name the input: a schedule file, a collective with its options, or --goal FILE")
     found = schedule_of(what, machine, options, "simulate", runs=True)
     if found.machine is None:
         raise InputError("the schedule has no machine; name one with --machine")

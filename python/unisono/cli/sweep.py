@@ -12,6 +12,7 @@ from unisono.base.reports import SweepPoint
 from unisono.cli._completion import algorithms, complete
 from unisono.cli._jobs import cores, pool
 from unisono.cli._options import (
+    asked_shape,
     data_options,
     json_option,
     limit_options,
@@ -47,6 +48,7 @@ _WIDEST = 16
 @machine_option
 @site_options
 @click.option("--shapes", type=Shapes(), help="As in 4,8,16 or 4x4,8x8; 4..512 doubles from 4 to 512.")
+@click.option("--ranks", type=Lengths(), help="In place of --shapes: numbers of ranks, on a wafer PEs of a row.")
 @click.option("--elements", type=Lengths(), required=True, help="As in 1,2,4; 1..32768 doubles from 1 to 32768.")
 @click.option(
     "--algorithms",
@@ -89,6 +91,7 @@ def sweep(
     subset: list[int] | None,
     fail: tuple[str, ...],
     shapes: list[tuple[int, ...]] | None,
+    ranks: list[int] | None,
     listed: list[str] | None,
     named: tuple[str, ...],
     output: str | None,
@@ -104,10 +107,17 @@ def sweep(
     """
     if shard is not None and (output is None or plot is not None):
         raise click.UsageError("--shard writes a part for 'unisono merge': name it with -o, and draw what is merged")
+    if ranks is not None:
+        if shapes is not None:
+            raise click.UsageError("--shapes and --ranks both choose the parts of the machine to sweep; give one")
+        shapes = [asked_shape(None, count) or () for count in ranks]
     if subset is not None:
         refuse_unused(SUBSET)
     elif shapes is None:
-        raise click.UsageError("--shapes must say which parts of the machine to sweep, or --subset which nodes")
+        raise click.UsageError(
+            "no part of the machine is named to sweep; give --shapes, as 4..64 or 8x8,16x16, or --ranks, as 4,8,16, or "
+            "one --subset of its nodes"
+        )
     check_picture(plot)
     if output is not None:
         check_writable(output)

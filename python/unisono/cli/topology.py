@@ -37,7 +37,7 @@ def topology(
     """Describes the network NAME (a preset or a TOML file) and its price; without NAME, lists the families."""
     if name is None:
         if check or fail or cables or plot is not None:
-            raise InputError("say which network: a preset (see 'unisono machines') or a TOML file")
+            raise InputError("name a network: a preset (see 'unisono machines') or a TOML file")
         _families(as_json)
         return 0
     check_picture(plot)

@@ -1,7 +1,7 @@
 """`unisono tune`: a plan file by measurement, under mpiexec."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -9,11 +9,12 @@ import unisono
 from unisono import InputError
 from unisono.base import names
 from unisono.base.files import check_writable
+from unisono.base.messages import shown
 from unisono.cli._completion import of_names
 from unisono.cli._measurements import judge, note_shared_cores
 from unisono.cli._options import json_option
 from unisono.cli._output import counted, params_text, print_json, print_lines, print_table, progress
-from unisono.cli._types import MACHINE
+from unisono.cli._types import FORMAT, MACHINE
 from unisono.cli.bench import sizes_of
 from unisono.confirming import Trial, confirm
 from unisono.machines.descriptions import of_ranks
@@ -59,10 +60,12 @@ _SIZES = "8,64,512,4KiB,32KiB,256KiB,1MiB,4MiB"
 @click.option(
     "--for",
     "target",
-    type=click.Choice([PRELOAD, *OF_MPI]),
+    type=FORMAT,
+    metavar="FORMAT",
     default=PRELOAD,
     show_default=True,
-    help="Measure only what a file of this format can express, for 'unisono export'; preload: everything.",
+    help="Measure only what a file of this format can express, for 'unisono export': openmpi-rules (openmpi), "
+    "openmpi-json, mpich-json (mpich) or ucc; preload: everything.",
 )
 @click.option("--library", metavar="FILE", help="With --for mpich-json: the libmpi.so.12 that is to read the file.")
 @click.option("-o", "--output", metavar="T.plan", help="The plan file to write.")
@@ -95,6 +98,8 @@ def tune(
     as_json: bool,
 ) -> int:
     """Measures what the machine's model proposes beside the library's own, and writes what is best as a plan file."""
+    if target not in (PRELOAD, *OF_MPI):
+        _refuse_target(target)
     if share is not None and not 0 < share <= 1:
         raise InputError(f"--share is {share:g}; accepted are numbers above 0, at most 1")
     if results is not None:
@@ -192,6 +197,16 @@ def _needed(collectives: str | None, machine: str | None, output: str | None) ->
     named = {"a COLLECTIVE": collectives, "--machine M.toml": machine, "-o T.plan": output}
     missing = " and ".join(name for name, value in named.items() if value is None)
     raise InputError(f"tune lacks {missing}: mpiexec -n 4 unisono tune allreduce --machine M.toml -o T.plan")
+
+
+def _refuse_target(target: str) -> NoReturn:
+    if target in FORMATS:
+        raise InputError(
+            f"--for {target} is for GPUs, and tune measures ranks of MPI; "
+            f"'unisono plan COLLECTIVE --machine M --for {target} -o FILE.csv' writes such a file by the model"
+        )
+    accepted = ", ".join([PRELOAD, *OF_MPI])
+    raise InputError(f"--for is {shown(target)}; accepted are {accepted}, and openmpi and mpich for their formats")
 
 
 def _refuse(missing: list[str]) -> None:

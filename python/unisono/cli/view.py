@@ -65,7 +65,7 @@ def view(
 
 def _request(collective: str, machine: str | None, options: dict[str, Any]) -> Request:
     if machine is None:
-        raise InputError(f"there is no file '{collective}'; to draw a collective as planned, --machine must say where")
+        raise InputError(f"there is no file '{collective}'; to draw a collective as planned, --machine must name one")
     return Request(collective=collective, machine=machine, **options)
 
 

@@ -109,7 +109,7 @@ def workload(
             raise click.UsageError(f"'{words[0]}' and --from both name a workload; drop one of them")
         refuse_unused(PROGRAM, () if is_script else NOT_A_SCRIPT)
         if machine is None:
-            raise click.UsageError("say where it runs with --machine")
+            raise click.UsageError("name the machine on which it runs, with --machine")
         changes = [parse_changes(text) for text in what_if]
         algorithms = {} if algorithm is None else parse_algorithms(algorithm)
         check_picture(plot)
@@ -152,7 +152,7 @@ def workload(
             print_table(["workload", "accelerators", "summary"], rows, right=["accelerators"])
         return
     if machine is None:
-        raise click.UsageError("say where it runs with --machine")
+        raise click.UsageError("name the machine on which it runs, with --machine")
     if name in [preset["name"] for preset in training.PRESETS]:
         if level != "model" or plot is not None:
             raise click.UsageError(f"{name} runs on switches that reduce: --level packet and --plot are for networks")

@@ -24,6 +24,7 @@ def allocate(
     jobs: str | os.PathLike[str] | Iterable[SupportsIndex | str] = TRACE,
     *,
     fail: SupportsIndex = 0,
+    failed: Iterable[tuple[SupportsIndex, SupportsIndex]] = (),
     heuristic: str = "sort",
     samples: SupportsIndex = 1000,
     seed: SupportsIndex = 0,
@@ -32,14 +33,15 @@ def allocate(
 
     ``jobs`` is ``"alibaba"``, jobs of the sizes of that trace until all healthy boards are asked for; the path of a
     file with one job a line, a number of boards or rows x columns, or with a distribution of sizes, ``SHARE% BOARDS`` a
-    line; or a list of such jobs. On a torus jobs take adjacent boards. ``fail`` boards fail, others
-    in each sample. The result holds ``utilization_mean`` and ``utilization_p1`` (what 1 % of the samples fall below) of
-    the healthy boards, the jobs ``placed`` and ``refused`` in a sample on average, the share of traffic over the
-    ``upper_level`` of the trees, and the ``first`` sample: its ``failed`` boards and the ``rows`` and ``columns`` of
-    each of its ``jobs``.
+    line; or a list of such jobs. On a torus jobs take adjacent boards. The boards of ``failed``, each ``(row, column)``
+    from 0 on, failed in every sample, and ``fail`` others fail, drawn anew for each sample. The result holds
+    ``utilization_mean`` and ``utilization_p1`` (what 1 % of the samples fall below) of the healthy boards, the jobs
+    ``placed`` and ``refused`` in a sample on average, the share of traffic over the ``upper_level`` of the trees, and
+    the ``first`` sample: its ``failed`` boards and the ``rows`` and ``columns`` of each of its ``jobs``.
 
     Raises:
-        InputError: a machine without boards, a job larger than the machine, all boards failed, no such heuristic.
+        InputError: a machine without boards, a failed board that it has not or that is named twice, a job larger than
+            the machine, all boards failed, no such heuristic.
 
     """
     listed: tuple[str, str] | None = None
@@ -54,8 +56,22 @@ def allocate(
         if not 0 <= count < 2**32:
             raise InputError(f"{name} is {count}, and must be a whole number from 0 on")
     return _core.allocate(
-        with_shape(machine, None), listed, named("heuristic", heuristic), seed=checked_seed(seed), **counts
+        with_shape(machine, None),
+        listed,
+        named("heuristic", heuristic),
+        seed=checked_seed(seed),
+        failed=[_board(one) for one in items(failed, f"failed is {shown(failed)}, and must be a list of boards")],
+        **counts,
     )
+
+
+def _board(one: object) -> tuple[int, int]:
+    if not isinstance(one, tuple | list) or len(one) != 2:
+        raise InputError(f"{shown(one)} is not a board; accepted is (row, column)")
+    row, column = (whole("a failed board", at) for at in one)
+    if not (0 <= row < 2**32 and 0 <= column < 2**32):
+        raise InputError(f"there is no board {row},{column}; rows and columns count from 0")
+    return row, column
 
 
 def submesh(

@@ -55,7 +55,7 @@ def import_machine(
     called = named("the name", name) if name is not None else Path(path).stem
     if found == "graphml":
         if len(counts) > 1 or counts["boxes"] != 1:
-            raise InputError("a graph names all nodes and says which are switches; drop boxes and accelerators")
+            raise InputError("a graph names all nodes and states which are switches; drop boxes and accelerators")
         try:
             return of_graph(graphml.parse(text, called))
         except InputError as error:

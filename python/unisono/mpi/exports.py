@@ -7,12 +7,13 @@ from typing import Any
 
 from unisono import _core
 from unisono._core import InputError, Plan, UnsupportedError
+from unisono.base.facts import reduces
 from unisono.base.files import MOST_LIBRARY_BYTES, read_bytes, write
 from unisono.mpi import installations
 from unisono.mpi.equal_schedules import other_names
 from unisono.planning.decision_tables import read_table
 
-__all__ = ["FORMATS", "export", "export_table", "loading", "says", "shown"]
+__all__ = ["FORMATS", "export", "export_rows", "export_table", "loading", "row_of", "says", "shown"]
 
 #: The names of all formats.
 FORMATS = tuple(row["name"] for row in _core.tunings())
@@ -37,7 +38,13 @@ def export_table(
         UnsupportedError: no row of the table can be expressed.
 
     """
-    rows = read_table(table)
+    return export_rows(read_table(table), target, library)
+
+
+def export_rows(
+    rows: list[dict[str, Any]], target: str, library: str | os.PathLike[str] | None = None
+) -> dict[str, Any]:
+    """Rows of a decision table for a library; as :func:`export_table`."""
     image = _image(target, library)
     said, notes, written = [], [], []
     for at, row in enumerate(rows):
@@ -78,14 +85,20 @@ def says(target: str, library: str | os.PathLike[str] | None = None) -> Callable
     image = _image(target, library)
 
     def of(plan: Plan) -> str | None:
-        about = plan.report()
-        size = about["bytes"]
-        row: dict[str, Any] = {"per_node": None, "class": None, "first_bytes": size, "last_bytes": size}
-        row |= {"collective": about["collective"], "ranks": about["ranks"]}
-        row |= {"algorithm": about["algorithm"], "params": about["params"]}
-        return _said_as(row, target, image)
+        size = plan.report()["bytes"]
+        return _said_as(row_of(plan, size, size), target, image)
 
     return of
+
+
+def row_of(plan: Plan, first_bytes: int, last_bytes: int | None) -> dict[str, Any]:
+    """The row of a decision table by which a plan serves these sizes."""
+    about = plan.report()
+    row: dict[str, Any] = {"per_node": None, "class": None, "first_bytes": first_bytes, "last_bytes": last_bytes}
+    if about["operator"] == "ordered" and reduces(about["collective"]):
+        row["class"] = "ordered"
+    row |= {"collective": about["collective"], "ranks": about["ranks"]}
+    return row | {"algorithm": about["algorithm"], "params": about["params"]}
 
 
 def _said_as(row: dict[str, Any], target: str, image: bytes | None) -> str | None:

@@ -13,6 +13,8 @@ __all__ = [
     "FORMATS",
     "IMPORTED_FORMATS",
     "PLANNED_FORMATS",
+    "TARGETS",
+    "TUNINGS",
     "check_registers",
     "check_target",
     "emit",
@@ -26,6 +28,10 @@ FORMATS = tuple(row["name"] for row in _core.emitters())
 #: Formats that have schedules in another form than the machine, or limits on them, so that a plan for them may choose
 #: another algorithm.
 PLANNED_FORMATS = ("csl", "csl-measured", "csl-module", "msccl-xml", "mscclpp")
+#: Formats of files by which libraries choose among their own algorithms.
+TUNINGS = tuple(row["name"] for row in _core.tunings())
+#: What a plan can be for: these formats, tuning files of libraries, and a ``.plan`` for MPI programs.
+TARGETS = (*FORMATS, *TUNINGS, "preload")
 IMPORTED_FORMATS = tuple(row["name"] for row in _core.importers())
 
 

@@ -40,7 +40,9 @@ def plan(
     With ``target``, a format of :func:`emit` such as ``"csl"``, candidates are timed and built in the form that this
     format has, and the best one is the best that it can express. With a format of tuning files such as
     ``"openmpi-rules"`` it is the best that the library has under a name of its own; ``"mpich-json"`` reads the names
-    from ``library``, the ``libmpi.so`` of an MPICH. Each candidate's ``expressible`` is then True or False, with the
+    from ``library``, the ``libmpi.so`` of an MPICH. The name of a library stands for the format that
+    it reads: ``"openmpi"``, ``"mpich"``, ``"nccl"``, ``"ncclx"``, ``"msccl"``. With ``"preload"`` the plan is the best
+    that a ``.plan`` for MPI programs can hold. Each candidate's ``expressible`` is then True or False, with the
     reason in ``refused``, or None if it was not found out.
 
     Raises:
@@ -54,8 +56,9 @@ def plan(
     count = element_count(elements, bytes, of, kind)
     only = None if algorithm is None else names.algorithm(algorithm)
     on, at = with_shape(machine, shape), checked_root(root)
+    form = None if target is None else names.format_of(names.named("the target", target))
     image = None if library is None else read_bytes(library, MOST_LIBRARY_BYTES)
-    return _core.plan(kind, on, count, of, how, at, only, params, model, target=target, library=image)
+    return _core.plan(kind, on, count, of, how, at, only, params, model, target=form, library=image)
 
 
 def bounds(

@@ -199,7 +199,7 @@ def _changed(
             if key in _OF_LINKS and (stated := stated_rates(other)) and same_cables(other, changed):
                 ways = ", ".join(f"gbps.{rate}=N" for rate in stated)
                 way = (
-                    f"say {ways}"
+                    f"give {ways}"
                     if key == "link_gbps"
                     else "write other ns= into its file, and give that as machine=FILE"
                 )

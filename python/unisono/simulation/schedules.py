@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence, Sized
+from fractions import Fraction
 from pathlib import Path
 from typing import SupportsIndex
 
@@ -120,15 +121,48 @@ def simulate_beside(schedules: Sequence[Schedule]) -> list[Run]:
     return runs
 
 
+#: Picoseconds of a nanosecond.
+_PICOSECONDS = 1000
+
+
+def _parameters(given: dict[str, float | None]) -> tuple[tuple[int | None, ...], int]:
+    """The parameters of LogGOPS in ticks of a clock, and its ticks per nanosecond: 1, or 1000 if one is a fraction.
+
+    Raises:
+        InputError: a parameter that is negative, too large, or finer than a picosecond.
+
+    """
+    is_fraction = {name: isinstance(value, float) and name != "S" for name, value in given.items()}
+    ticks = _PICOSECONDS if any(is_fraction.values()) else 1
+    found: list[int | None] = []
+    for name, value in given.items():
+        scale = 1 if name == "S" else ticks
+        if value is None:
+            found.append(None)
+            continue
+        if is_fraction[name]:
+            exact = Fraction(repr(finite(name, value))) * scale
+            if exact.denominator != 1:
+                raise InputError(f"{name} is {value}; accepted are multiples of 0.001 ns, a picosecond")
+            count = int(exact)
+        else:
+            count = whole(name, value) * scale
+        if not 0 <= count < 2**63:
+            most = "2^63 - 1" if scale == 1 else "(2^63 - 1) / 1000"
+            raise InputError(f"{name} is {value}; accepted are whole numbers from 0 to {most}")
+        found.append(count)
+    return tuple(found), ticks
+
+
 def simulate_goal(
     path: str | os.PathLike[str],
     *,
     machine: MachineLike | None = None,
-    L: int | None = None,  # noqa: N803 - the field's own names
-    o: int | None = None,
-    g: int | None = None,
-    G: int | None = None,  # noqa: N803
-    O: int | None = None,  # noqa: E741, N803
+    L: float | None = None,  # noqa: N803 - the field's own names
+    o: float | None = None,
+    g: float | None = None,
+    G: float | None = None,  # noqa: N803
+    O: float | None = None,  # noqa: E741, N803
     S: int | None = None,  # noqa: N803
     zero_byte: str = "wrapped",
     late: Sequence[float] | None = None,
@@ -141,8 +175,9 @@ def simulate_goal(
     A folder has the Chakra execution trace of each rank, with compute, sends and receives, as ``emit`` writes them.
 
     On a network rank k is on accelerator k, and calcs are nanoseconds; it takes no parameters of LogGOPS. Of
-    those, ``L``, ``o``, ``g``, ``G`` and ``O`` are whole nanoseconds, ``S`` bytes; what is left out is LogGOPSim's
-    default.
+    those, ``L``, ``o``, ``g``, ``G`` and ``O`` are nanoseconds, ``S`` bytes; what is left out is LogGOPSim's default.
+    With a fraction such as ``G=0.08``, a multiple of 0.001, the clock counts picoseconds, which LogGOPSim does not.
+
     ``zero_byte`` says what a message without bytes costs: ``wrapped`` as in LogGOPSim, where the bytes after its first
     are 2^64 - 1, or ``sane``, as much as one byte.
 
@@ -151,10 +186,7 @@ def simulate_goal(
         SimulationError: the program cannot finish; ``.stuck`` lists tasks that are never done.
 
     """
-    parameters = (L, o, g, G, O, S)
-    for name, value in zip("LogGOS", parameters, strict=True):
-        if value is not None and not 0 <= whole(name, value) < 2**63:
-            raise InputError(f"{name} is {value}; accepted are whole numbers from 0 to 2^63 - 1")
+    parameters, ticks = _parameters({"L": L, "o": o, "g": g, "G": G, "O": O, "S": S})
     if zero_byte not in ("wrapped", "sane"):
         raise InputError(f"zero_byte is {shown(zero_byte)}; accepted are wrapped and sane")
     where = None if machine is None else with_shape(machine, None)
@@ -171,7 +203,7 @@ def simulate_goal(
     def run(ranks: list[int]) -> Simulation:
         if where is not None:
             return _core.simulate_network_goal(where, name, *options, ranks, program)
-        return _core.simulate_goal(name, parameters, zero_byte == "sane", *options, ranks, program)
+        return _core.simulate_goal(name, parameters, zero_byte == "sane", *options, ranks, program, ticks)
 
     traced = [] if trace_ranks is None else listed_pes(trace_ranks)
     simulation = run(traced)

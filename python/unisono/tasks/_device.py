@@ -39,7 +39,7 @@ def cupy(devices: int = 1) -> Any:
     try:
         count = module.cuda.runtime.getDeviceCount()
     except Exception as failure:
-        raise InputError(f"tasks with on='cupy' need a device; CuPy says: {failure}") from failure
+        raise InputError(f"tasks with on='cupy' need a device; CuPy reports: {failure}") from failure
     if count < 1:
         raise InputError("tasks with on='cupy' need a device; CuPy finds none")
     if count < devices:

@@ -8,6 +8,7 @@ import traceback
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterator
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,12 @@ class Transport:
         # A rank that ends, by an error too, says so to those that go on: they would wait for ever.
         if self.ranks > 1:
             atexit.register(self._end)
+            if sys.excepthook is sys.__excepthook__:
+                sys.excepthook = self._report
+
+    def _report(self, kind: type[BaseException], error: BaseException, at: TracebackType | None) -> None:
+        """Prints the traceback of an exception that ends the program."""
+        _write("".join(traceback.format_exception(kind, error, at)), self.rank)
 
     def among(self, participants: tuple[int, ...]) -> Any:
         """A communicator of some ranks, which ask for it in the order of their collectives."""
@@ -156,9 +163,7 @@ class Transport:
 
     def abort(self, what: str) -> None:
         """Ends all ranks, which could wait for this one for ever; called where a kernel or an exchange failed."""
-        traceback.print_exc()
-        sys.stderr.write(f"error: {what} failed on rank {self.rank}; all ranks are ended\n")
-        sys.stderr.flush()
+        _write(f"{traceback.format_exc()}error: {what} failed on rank {self.rank}; all ranks are ended\n", self.rank)
         self.mpi.COMM_WORLD.Abort(1)
 
     def _equal(self, numbers: list[int]) -> bool:
@@ -177,6 +182,17 @@ class Transport:
             return
         for do in self.at_end:
             do()
+
+
+def _write(text: str, rank: int) -> None:
+    """Writes lines of one rank to standard error, each behind the rank's number.
+
+    All are one write, which launchers forward as a whole if it is short, so that lines of ranks are not interleaved.
+    """
+    sys.stderr.flush()
+    lines = "".join(f"[rank {rank}] {line}\n" for line in text.splitlines())
+    sys.stderr.write(lines)
+    sys.stderr.flush()
 
 
 def _number(what: str) -> int:

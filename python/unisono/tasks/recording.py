@@ -10,6 +10,7 @@ import contextlib
 import os
 import runpy
 import sys
+import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -190,10 +191,23 @@ def _attempt(path: str, arguments: Sequence[str], rounds: int, *, falling: bool)
             return found, refused
         except Exception as wrong:
             unknown = ", after a fetch, which gives zeros where a program is only recorded" if found._unknown else ""
-            failure = Error(f"'{path}' failed{unknown}: {type(wrong).__name__}: {wrong}")
+            failure = Error(f"'{path}'{_place(path, wrong)} failed{unknown}: {_last_line(wrong)}")
             failure.__cause__ = wrong
             return found, failure
     return found, None
+
+
+def _place(path: str, wrong: Exception) -> str:
+    """The line of a file in which an exception left it; nothing where it never ran, as of a file that is no Python."""
+    own = [frame for frame in traceback.extract_tb(wrong.__traceback__) if frame.filename == path]
+    if not own:
+        return ""
+    return f", line {own[-1].lineno} (`{own[-1].line}`)," if own[-1].line else f", line {own[-1].lineno},"
+
+
+def _last_line(wrong: Exception) -> str:
+    """The exception as the last line of a traceback has it: its name, and its message if it has one."""
+    return f"{type(wrong).__name__}: {wrong}" if str(wrong) else type(wrong).__name__
 
 
 def _notes(found: Recorded) -> list[str]:

@@ -52,7 +52,7 @@ impl<'a> Levels<'a> {
         let lanes = params.choice(INFO.name, "mode", &MODES)? == "lanes";
         let no = |reason: &str| Err(AlgorithmError::Unsupported { algorithm: INFO.name, reason: reason.to_owned() });
         let Some(node) = node else {
-            return no("the machine has no levels; say with node= how many ranks a node has");
+            return no("the machine has no levels; give the number of ranks of a node by node=");
         };
         let node = node.min(ranks);
         if lanes && (case.collective.kind != Kind::Allreduce || !ranks.is_multiple_of(node)) {

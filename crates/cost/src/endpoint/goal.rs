@@ -1,4 +1,5 @@
-//! LogGOPS in whole nanoseconds, as LogGOPSim prices GOAL files: one tick is one nanosecond here.
+//! LogGOPS in whole nanoseconds, as LogGOPSim prices GOAL files: one tick is one nanosecond here, or a picosecond where
+//! a parameter is a fraction of a nanosecond.
 //!
 //! The bytes after the first cost O or G each, in unsigned arithmetic modulo 2^64. A message of 0 bytes therefore has
 //! 2^64 - 1 bytes after its first: it is sent O earlier than one of 1 byte, and its receiver's CPU, where the greater
@@ -18,7 +19,7 @@ pub enum ZeroBytes {
     Sane,
 }
 
-/// Parameters in nanoseconds; S in bytes. The defaults are those of LogGOPSim.
+/// Parameters in ticks; S in bytes. The defaults are those of LogGOPSim, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(non_snake_case, reason = "the field's own names")]
 pub struct Goal {
@@ -29,11 +30,13 @@ pub struct Goal {
     pub O: u64,
     pub S: u64,
     pub zero_bytes: ZeroBytes,
+    /// Ticks of a nanosecond, in which the calcs of a program are.
+    pub ticks_per_ns: u64,
 }
 
 impl Default for Goal {
     fn default() -> Self {
-        Self { L: 2500, o: 1500, g: 1000, G: 6, O: 0, S: 65_535, zero_bytes: ZeroBytes::Wrapped }
+        Self { L: 2500, o: 1500, g: 1000, G: 6, O: 0, S: 65_535, zero_bytes: ZeroBytes::Wrapped, ticks_per_ns: 1 }
     }
 }
 
@@ -73,6 +76,11 @@ impl Prices for Goal {
     /// GOAL says what computing costs as a calc; reductions without one are free.
     fn reduce(&self, _rank: u32, _bytes: u64) -> u64 {
         0
+    }
+
+    /// A time past the clock saturates, and the simulator refuses it.
+    fn calc(&self, amount: u64) -> u64 {
+        amount.saturating_mul(self.ticks_per_ns)
     }
 
     fn eager_bytes(&self) -> u64 {

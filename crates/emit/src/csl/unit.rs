@@ -1,5 +1,6 @@
 //! CSL as a registered emitter: lowered, written, read back and checked.
 
+use unisono_collective::Collective;
 use unisono_lower::{
     File, GridPlacement, OnGrid, Placement, VerifiedFile,
     wafer::{WaferProgram, lower},
@@ -68,6 +69,10 @@ impl Emitter for Csl {
         &[("chunk", "8")]
     }
 
+    fn uncounted(&self, collective: &Collective) -> Option<String> {
+        super::write::uncounted(collective)
+    }
+
     fn adapt(&self, file: &File) -> Result<Option<Placement>, Refused> {
         let (wafer, placement) = on_wafer(file)?;
         let adapted = adapted(file, placement, &SdkTarget::of(wafer.architecture))?;
@@ -122,6 +127,10 @@ impl Emitter for CslMeasured {
         Csl.params()
     }
 
+    fn uncounted(&self, collective: &Collective) -> Option<String> {
+        Csl.uncounted(collective)
+    }
+
     fn adapt(&self, file: &File) -> Result<Option<Placement>, Refused> {
         Csl.adapt(file)
     }
@@ -160,6 +169,10 @@ impl Emitter for CslModule {
 
     fn params(&self) -> &'static [(&'static str, &'static str)] {
         Csl.params()
+    }
+
+    fn uncounted(&self, collective: &Collective) -> Option<String> {
+        Csl.uncounted(collective)
     }
 
     fn adapt(&self, file: &File) -> Result<Option<Placement>, Refused> {

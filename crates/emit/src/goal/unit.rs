@@ -35,7 +35,7 @@ impl Emitter for Goal {
             Some((machine, [fixed, per_byte])) => {
                 (fixed, per_byte, format!("a reduction takes {fixed} ns and {per_byte} ns a byte on {machine}"))
             }
-            None => (0.0, 0.0, "a reduction takes no time, since no machine of endpoints says how long".to_owned()),
+            None => (0.0, 0.0, "a reduction takes no time, since no machine of endpoints states its time".to_owned()),
         };
         let ns = |task: Task| match task.kind {
             Kind::Reduce => rounded(fixed_ns + ns_per_byte * task.amount as f64),

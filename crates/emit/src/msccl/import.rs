@@ -57,7 +57,7 @@ pub fn schedule(p: &Program, asked: &Asked, in_place: Option<bool>) -> Result<Sc
         .flat_map(|b| &b.steps)
         .find(|s| s.kind.writes() && s.count > 0 && s.destination.buffer == Buffer::Input);
     if let Some(step) = writes_input.filter(|_| !p.in_place) {
-        return Err(ImportError::new(step.line, "the step writes the input, and the file says inplace=\"0\""));
+        return Err(ImportError::new(step.line, "the step writes the input, and the file has inplace=\"0\""));
     }
     let in_place = in_place.unwrap_or(p.in_place && (writes_input.is_some() || !p.out_of_place));
     if in_place && matches!(p.kind, Kind::Alltoall | Kind::Gather | Kind::Scatter) {
@@ -279,7 +279,7 @@ impl Making<'_> {
                         };
                         if !awaited.is_awaited {
                             let message =
-                                format!("the step waits for step {s} of thread block {b}, which says hasdep=\"0\"");
+                                format!("the step waits for step {s} of thread block {b}, which has hasdep=\"0\"");
                             return Err(ImportError::new(step.line, message));
                         }
                         pending.extend(ids[g][b as usize][s as usize]);

@@ -138,8 +138,8 @@ fn overwritten(program: &Program, layout: &Layout, gap: u32, trust_relaxed: bool
                     ""
                 };
                 let message = format!(
-                    "{place} writes packets of gpu {} over those that {reading} may still read; nothing tells gpu {} that \
-                     they have been read{advice}",
+                    "{place} writes packets of gpu {} over those that {reading} may still read; no signal reaches gpu {} \
+                     after they have been read{advice}",
                     span.gpu, place.gpu
                 );
                 let mut trace = before(&again, &run, &[event.at]);

@@ -212,7 +212,7 @@ fn operation(op: &Op) -> Option<String> {
         })
         .or_else(|| {
             let reduce = op.reduce_op.as_deref().filter(|&reduce| reduce != "sum")?;
-            Some(format!("reduce_op is \"{}\", and the runtime adds whatever it says", reduce.chars().take(40).collect::<String>()))
+            Some(format!("reduce_op is \"{}\", and the runtime always adds", reduce.chars().take(40).collect::<String>()))
         })
         .or_else(|| {
             let by_memory = op.channel_type == Some(ChannelType::Memory) && matches!(name, Name::Put | Name::Ppkt);

@@ -164,7 +164,7 @@ impl Races<'_> {
             return;
         }
         let why = if a.writes { "what it writes may come after that" } else { "it may read what comes after that" };
-        let message = format!("{}, and nothing tells gpu {gpu} before its kernel ends; {why}", self.describe(a));
+        let message = format!("{}, and no signal reaches gpu {gpu} before its kernel ends; {why}", self.describe(a));
         let mut trace = before(self.program, self.run, &[at]);
         trace.push(format!("{}, and is not over", self.describe(a)));
         trace.push(format!("gpu {gpu} runs all its operations, and its kernel ends"));

@@ -188,7 +188,7 @@ impl State<'_> {
         if let Some((_, &(_, first))) = twice {
             let other = self.program.step(first).place;
             let message = format!(
-                "{} and {other} write the same packets of gpu {} in one launch; a reader cannot tell them apart",
+                "{} and {other} write the same packets of gpu {} in one launch; a reader cannot distinguish them",
                 step.place, span.gpu
             );
             let trace = vec![

@@ -61,7 +61,7 @@ impl Importer for Registers {
     /// The file says all that can be asked.
     fn import(&self, text: &str, asked: &Asked) -> Result<File, ImportError> {
         if *asked != Asked::default() {
-            let message = "registers say their elements, dtype, operator and root; drop these options";
+            let message = "registers state their elements, dtype, operator and root; drop these options";
             return Err(ImportError::new(0, message));
         }
         let (machine, configured) = parse(text)?;

@@ -137,7 +137,8 @@ pub fn notes(used: &[(Kind, &'static str)]) -> Vec<String> {
         "on several nodes coll/han comes before coll/tuned and takes no notice of this file: add \
          '--mca coll_han_priority 0'"
             .to_owned(),
-        "coll/tuned ignores a file that it cannot read, and says so only with '--mca coll_base_verbose 1'".to_owned(),
+        "coll/tuned ignores a file that it cannot read, and reports this only with '--mca coll_base_verbose 1'"
+            .to_owned(),
     ];
     if used.iter().any(|u| REORDERING.contains(u)) {
         notes.push(

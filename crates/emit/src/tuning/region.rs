@@ -76,7 +76,7 @@ impl<'a> View<'a> {
             if let Err(reason) = view.counterpart(row) {
                 view.leave(row, &reason);
             } else if row.class == OperatorClass::Ordered && !view.tells_operators && view.is_hidden(row) {
-                view.leave(row, "another row serves operators that commute, and the library does not tell them apart");
+                view.leave(row, "another row serves operators that commute, and the library does not distinguish them");
             }
         }
         view

@@ -182,7 +182,7 @@ fn refusal(xml: &str) -> String {
 fn wrong_files_are_named_by_line() {
     let good = ring_of_two(1);
     let with = |from: &str, to: &str| refusal(&good.replacen(from, to, 1));
-    assert_eq!(refusal(&ring_of_two(0)), "line 6: the step writes the input, and the file says inplace=\"0\"");
+    assert_eq!(refusal(&ring_of_two(0)), "line 6: the step writes the input, and the file has inplace=\"0\"");
     assert_eq!(
         with("cnt=\"1\"", "cnt=\"99\""),
         "line 5: cnt=\"99\" of <step>; accepted are whole numbers from 0 to 71"
@@ -204,7 +204,7 @@ fn wrong_files_are_named_by_line() {
     );
     assert_eq!(
         with("depid=\"-1\" deps=\"-1\"", "depid=\"0\" deps=\"1\""),
-        "line 5: the step waits for step 1 of thread block 0, which says hasdep=\"0\""
+        "line 5: the step waits for step 1 of thread block 0, which has hasdep=\"0\""
     );
     assert_eq!(with("ngpus=\"2\"", "ngpus=\"3\""), "line 1: ngpus=\"3\", and there are 2 <gpu>");
     assert_eq!(

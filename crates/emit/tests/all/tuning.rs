@@ -301,7 +301,7 @@ fn mpich_asks_what_its_algorithms_ask() {
             .iter()
             .any(|l| l.starts_with("allreduce on 8 ranks") && l.contains("schedule=a2,a4 is not one factor"))
     );
-    assert!(export.left.iter().any(|l| l.starts_with("gather on 5 ranks") && l.contains("cannot tell sizes")));
+    assert!(export.left.iter().any(|l| l.starts_with("gather on 5 ranks") && l.contains("does not distinguish sizes")));
     assert!(export.load.contains(&"MPIR_CVAR_ALLREDUCE_DEVICE_COLLECTIVE=0".to_owned()));
     // A library without the algorithm: refused before the program would abort.
     let old = LibraryTable::read(LIBRARY.replace("MPIR_Allgather_intra_brucks", "MPIR_other").as_bytes()).unwrap();
@@ -352,7 +352,7 @@ fn ordered_rows_give_way_where_operators_are_not_told_apart() {
     let both = table(vec![ordered.clone(), row(Kind::Allreduce, 4, 4096, u64::MAX, "ring")]);
     let export = write("openmpi-rules", &both).unwrap();
     assert!(export.text.contains("\n0 3 0 0\n4096 4 0 0\n"), "{}", export.text);
-    assert!(export.left[0].contains("does not tell them apart"), "{:?}", export.left);
+    assert!(export.left[0].contains("does not distinguish them"), "{:?}", export.left);
     let mpich = write("mpich-json", &both).unwrap();
     let flat: String = mpich.text.split_whitespace().collect();
     assert!(

@@ -16,7 +16,7 @@ fn run(input: &[u8]) -> bool {
     let boards = topology.boards().expect("a HammingMesh has boards");
     let Some(jobs) = uses::read(Jobs::parse(&uses::text(input), "fuzz", &machine.name, &boards)) else { return false };
     for &heuristic in Heuristic::ALL {
-        let asked = Study { jobs: jobs.clone(), heuristic, failures: 3, samples: 2, seed: 1 };
+        let asked = Study { jobs: jobs.clone(), heuristic, failed: vec![], failures: 3, samples: 2, seed: 1 };
         drop(study(&boards, &machine.name, &asked));
     }
     true

@@ -79,6 +79,7 @@ fn on_network(description: &Machine, machine: &Network) {
             let asked = allocate::Study {
                 jobs: allocate::Jobs::Drawn(allocate::Sizes::trace()),
                 heuristic: allocate::Heuristic::Locality,
+                failed: vec![],
                 failures: 1,
                 samples: 2,
                 seed: 0,

@@ -17,7 +17,9 @@ pub enum TaskError {
     NoPeer { kind: &'static str, peer: u32, ranks: u32 },
     #[error("the schedule is not well-formed: {0}")]
     Malformed(Diagnostic),
-    #[error("{later} waits for {earlier} of another node, and no message says so; send a stream between them instead")]
+    #[error(
+        "{later} waits for {earlier} of another node, and no message orders them; send a stream between them instead"
+    )]
     AcrossNodes { later: NodeId, earlier: NodeId },
     #[error("{0}; messages go among ranks only")]
     Switches(MoreNodes),

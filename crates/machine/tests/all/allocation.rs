@@ -16,7 +16,7 @@ fn traced() -> Jobs {
 }
 
 fn outcome(boards: &Boards, jobs: Jobs, heuristic: Heuristic, failures: u64, samples: u32, seed: u64) -> Outcome {
-    study(boards, "test", &Study { jobs, heuristic, failures, samples, seed }).unwrap()
+    study(boards, "test", &Study { jobs, heuristic, failed: vec![], failures, samples, seed }).unwrap()
 }
 
 fn check(boards: &Boards, outcome: &Outcome) {
@@ -132,10 +132,31 @@ fn heuristics_help() {
 }
 
 #[test]
+fn named_boards_fail_in_every_sample_beside_those_that_are_drawn() {
+    let boards = Boards { count: [4, 4], board: [2, 2], leaf: [4, 4], adjacent: false };
+    let failed = |seed, failures| {
+        let failed = vec![5, 10];
+        let asked = Study { jobs: traced(), heuristic: Heuristic::Sort, failed, failures, samples: 1, seed };
+        study(&boards, "test", &asked).unwrap().first.failed
+    };
+    assert_eq!(failed(0, 0), [5, 10]);
+    for seed in 0..20 {
+        let all = failed(seed, 13);
+        assert_eq!(all.len(), 15);
+        assert!(all.is_sorted_by(|a, b| a < b) && all.contains(&5) && all.contains(&10), "{all:?}");
+    }
+    let asked =
+        Study { jobs: traced(), heuristic: Heuristic::Sort, failed: vec![5, 10], failures: 14, samples: 1, seed: 0 };
+    let refused = study(&boards, "test", &asked).unwrap_err();
+    assert_eq!(refused.to_string(), "16 of test's 16 boards fail; accepted are 0 to 15");
+}
+
+#[test]
 fn what_cannot_be_is_refused() {
     let boards = Boards { count: [2, 2], board: [2, 2], leaf: [2, 2], adjacent: false };
     let failing = |failures, samples| {
-        let asked = Study { jobs: traced(), heuristic: Heuristic::Greedy, failures, samples, seed: 0 };
+        let failed = vec![];
+        let asked = Study { jobs: traced(), heuristic: Heuristic::Greedy, failed, failures, samples, seed: 0 };
         study(&boards, "tiny", &asked).map(|_| ()).map_err(|e| e.to_string())
     };
     assert_eq!(failing(3, 1), Ok(()));

@@ -79,7 +79,7 @@ const MOST_SIMULATED: u64 = 1 << 20;
 const MOST_BUILT: u64 = 1 << 24;
 
 const FREE_BYTES: &str = "a byte costs nothing on this machine (no beta, no G), so the length of the vector has no \
-    part in this plan; for long vectors use a machine file that says what a byte costs";
+    part in this plan; for long vectors use a machine file that states the cost of a byte";
 
 impl OnRanks {
     /// The rounds of a candidate that is too large to be built only to be ranked, where they are known.

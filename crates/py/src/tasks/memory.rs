@@ -87,7 +87,7 @@ impl TaskMemory {
         let buffer = PyUntypedBuffer::get(data)?;
         let layout = layout(&shape, element_bytes)?;
         if !buffer.is_c_contiguous() || buffer.readonly() || Some(buffer.len_bytes()) != layout.bytes() {
-            return Err(input("an array has to be contiguous, writable, and of the bytes that its shape says"));
+            return Err(input("an array has to be contiguous, writable, and of as many bytes as its shape holds"));
         }
         let held = Held { address: buffer.buf_ptr().expose_provenance(), _buffer: buffer, layout };
         lock(&self.inner).arrays.push(Arc::new(held));

@@ -187,7 +187,7 @@ pub enum StoreError {
     Kind { kind: &'static str },
     #[error("a schedule over no elements does not show how other counts run; store one over at least 1")]
     Empty,
-    #[error("{found} messages go from rank {from} to rank {to} side by side; at most {most} can be told apart")]
+    #[error("{found} messages go from rank {from} to rank {to} side by side; at most {most} can be distinguished")]
     Tags { from: u32, to: u32, found: u32, most: u32 },
     #[error("rank {rank} needs {found} {what}; at most {most} fit a plan")]
     TooMany { rank: u32, what: &'static str, found: u64, most: u64 },

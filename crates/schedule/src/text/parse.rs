@@ -309,7 +309,7 @@ impl Reader {
         }
         let len = match len {
             None => {
-                return Err(line.error("no operand is a slice, so the length must be said: len=N".into()));
+                return Err(line.error("no operand is a slice, so the length must be given: len=N".into()));
             }
             Some(0) => return Err(line.error("the instruction is over no elements".into())),
             Some(len) => len,

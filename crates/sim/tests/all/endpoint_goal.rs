@@ -45,6 +45,26 @@ fn figures_of_loggopsim() {
     assert_eq!(rows, 32);
 }
 
+/// In picoseconds the same parameters give the same times, and a fraction of a nanosecond a byte counts exactly:
+/// o + L + o + 999 G of a message of 1000 bytes, whose receiver's CPU takes the bytes.
+#[test]
+fn picoseconds() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/goal/");
+    for file in ["hand_zero_bytes.goal", "gather_P8_d1024.goal", "ring_P4_d4096.goal"] {
+        let graph = parse(&std::fs::read_to_string(format!("{folder}{file}")).unwrap());
+        for set in ["default", "fastnet", "overhead_per_byte", "rendezvous_all"] {
+            let ns = prices(set);
+            let (l, o, g, per_byte, cpu) = (1000 * ns.L, 1000 * ns.o, 1000 * ns.g, 1000 * ns.G, 1000 * ns.O);
+            let ps = Goal { L: l, o, g, G: per_byte, O: cpu, ticks_per_ns: 1000, ..ns };
+            let expected: Vec<u64> = simulate(&graph, &ns).finish.iter().map(|ns| 1000 * ns).collect();
+            assert_eq!(simulate(&graph, &ps).finish, expected, "{file} {set}");
+        }
+    }
+    let graph = parse("num_ranks 2\nrank 0 {\nsend 1000b to 1\n}\nrank 1 {\na: recv 1000b from 0\n}\n");
+    let half = Goal { L: 2_500_000, o: 1_500_000, g: 1_000_000, G: 500, ticks_per_ns: 1000, ..Goal::default() };
+    assert_eq!(simulate(&graph, &half).makespan, 1_500_000 + 2_500_000 + 1_500_000 + 999 * 500);
+}
+
 /// The receiver's CPU is held o + 2^64 - G = 1494 from 4000 on; priced as one byte, o.
 #[test]
 fn zero_bytes() {

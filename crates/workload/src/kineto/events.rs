@@ -188,7 +188,7 @@ impl Arguments {
                     self.group_size()?.ok_or("'Process Group Ranks' is cut off, and there is no 'Group size'")?;
                 continued(text, size).map(Some).ok_or_else(|| {
                     format!(
-                        "'Process Group Ranks' is {}, which does not say how it goes on; accepted are ranks at equal \
+                        "'Process Group Ranks' is {}, which does not determine the other ranks; accepted are ranks at equal \
                          distances, or pg_config of distributedInfo with all ranks",
                         shown(&self.ranks)
                     )

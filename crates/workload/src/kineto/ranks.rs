@@ -177,7 +177,7 @@ impl<'a> Program<'a> {
         let lists = if stands_for_all {
             alike(&list, self.ranks).ok_or_else(|| {
                 format!(
-                    "process group '{name}' has {} of {}, which does not say who is in the groups of the others; give the \
+                    "process group '{name}' has {} of {}, which does not list the groups of the others; give the \
                      traces of all ranks",
                     listed(&list),
                     self.ranks

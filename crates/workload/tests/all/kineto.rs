@@ -99,9 +99,7 @@ fn one_rank_stands_for_all() {
     for ranks in ["[3, 5]", "[0, 1, 5]", "[5, 4]", "[2, 3, 4, 5]"] {
         let message = of(ranks).unwrap_err().to_string();
         assert!(message.starts_with("runs/step.5.json, rank 5, node 1: process group '"), "{message}");
-        assert!(
-            message.ends_with("which does not say who is in the groups of the others; give the traces of all ranks")
-        );
+        assert!(message.ends_with("which does not list the groups of the others; give the traces of all ranks"));
     }
 }
 
@@ -137,7 +135,7 @@ fn mistakes_are_named_with_rank_and_event() {
         (changed("Group size", json!(4)), "'Group size' is 4, and 'Process Group Ranks' lists 3"),
         (
             changed("Process Group Ranks", json!("[0, ...]")),
-            "'Process Group Ranks' is \"[0, ...]\", which does not say how it goes on; accepted are ranks at equal \
+            "'Process Group Ranks' is \"[0, ...]\", which does not determine the other ranks; accepted are ranks at equal \
              distances, or pg_config of distributedInfo with all ranks",
         ),
         (
@@ -279,7 +277,10 @@ fn cut_lists_of_ranks_are_continued() {
         [("[0, 1, 3, ...]", 32), ("[0, ...]", 32), ("[0, 2, ..., 60]", 32), ("[0, 1, 2, ...]", 2), ("[1, 0, ...]", 2)]
     {
         let found = read(&[trace(0, 64, &[group(text, size)])], true).unwrap_err().to_string();
-        assert!(found.contains("which does not say how it goes on; accepted are ranks at equal distances"), "{found}");
+        assert!(
+            found.contains("which does not determine the other ranks; accepted are ranks at equal distances"),
+            "{found}"
+        );
     }
     // The groups of the trace itself are whole.
     let mut file: Value = serde_json::from_slice(&trace(0, 4, &[group("[0, 1, 3, ...]", 4)]).1).unwrap();

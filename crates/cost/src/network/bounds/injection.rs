@@ -26,7 +26,7 @@ impl Bound for Injection {
     }
 
     fn assumes(&self) -> &'static str {
-        "bytes neither compressed nor sent twice; switches reduce only where the machine says so"
+        "bytes neither compressed nor sent twice; switches reduce only where the machine states it"
     }
 
     fn time(&self, problem: &CostProblem) -> Option<Time> {

@@ -77,7 +77,7 @@ impl Thread {
                     value: Expr::Name("true".to_owned()),
                 };
                 if !matches!(&waiting[..], [s] if s.kind == flag) {
-                    return Err(format!("step {n} does not say that it waits"));
+                    return Err(format!("step {n} does not state that it waits"));
                 }
                 (unmet(condition)?, &otherwise[..])
             }

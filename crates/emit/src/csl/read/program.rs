@@ -33,7 +33,7 @@ impl Project {
     /// What has no counterpart there, with file and line.
     pub fn program(&self) -> Result<WaferProgram, ReadError> {
         let layout = &self.layout;
-        let collective = layout.collective.ok_or_else(|| whole("no note tells the collective"))?;
+        let collective = layout.collective.ok_or_else(|| whole("no note states the collective"))?;
         let [(width, height)] = layout.rectangles[..] else {
             return Err(whole(format!("{} rectangles; there is 1", layout.rectangles.len())));
         };

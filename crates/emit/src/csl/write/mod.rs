@@ -25,7 +25,7 @@ use plan::Plan;
 
 pub use limits::vectors;
 pub use operator::{
-    FILE as OPERATOR_FILE, FUNCTION as OPERATOR_FUNCTION, MAP, module as operator_module, vector_operation,
+    FILE as OPERATOR_FILE, FUNCTION as OPERATOR_FUNCTION, MAP, module as operator_module, uncounted, vector_operation,
 };
 pub use ping_pong::there_and_back;
 pub use steps::move_builtin;

@@ -1,7 +1,7 @@
 //! How an operator combines two vectors: by a vector operation of the language, or by `@map` with a function of
 //! `operator.csl`, an element at a time and in memory.
 
-use unisono_collective::{Collective, Dtype, Operator};
+use unisono_collective::{Collective, Dtype, Kind, Operator};
 
 use super::head;
 use crate::csl::SdkTarget;
@@ -19,6 +19,17 @@ pub fn vector_operation(c: &Collective) -> Option<&'static str> {
         (Operator::Prod, Dtype::F32) => Some("@fmuls"),
         _ => None,
     }
+}
+
+/// The work that no prediction counts: the cycles of `@map`, which are not published.
+pub fn uncounted(c: &Collective) -> Option<String> {
+    if !c.kind.reduces() || c.kind == Kind::Barrier || vector_operation(c).is_some() {
+        return None;
+    }
+    let (operator, t) = (c.operator, c.dtype);
+    Some(format!(
+        "CSL combines the {operator} of {t} by {MAP}, whose cycles are not published and count as 0, so times are lower limits"
+    ))
 }
 
 /// The text of `operator.csl`; `None` where a vector operation combines.

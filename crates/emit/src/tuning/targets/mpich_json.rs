@@ -235,7 +235,11 @@ fn on_ranks(view: &mut View<'_>, (kind, size): (Kind, Size), ranks: u32, own: &T
     }
     let regions = view.regions(kind, ranks, any_operator(kind));
     if size == Size::None && kind != Kind::Barrier && regions.len() > 1 {
-        view.leave_all(kind, ranks, "the library cannot tell sizes of this collective; one row must serve them all");
+        view.leave_all(
+            kind,
+            ranks,
+            "the library does not distinguish sizes of this collective; one row must serve them all",
+        );
         return None;
     }
     let chosen = by_size(&regions, size, ranks, own)?;

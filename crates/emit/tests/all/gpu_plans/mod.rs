@@ -146,7 +146,7 @@ fn three_faulty_plans_are_refused_with_the_right_reason() {
     assert_eq!((fault.code, fault.rank, fault.threadblock, fault.instruction), ("race", Some(1), Some(0), Some(6)));
     assert_eq!(
         fault.message,
-        "gpus[1].threadblocks[0].ops[6] (put) writes chunk 1 of the output of gpu 0, and nothing tells gpu 0 before its \
+        "gpus[1].threadblocks[0].ops[6] (put) writes chunk 1 of the output of gpu 0, and no signal reaches gpu 0 before its \
          kernel ends; what it writes may come after that"
     );
     assert_eq!(fault.trace.last().unwrap(), "gpu 0 runs all its operations, and its kernel ends");
@@ -305,10 +305,7 @@ fn limits_of_the_runtime_are_told() {
         put(|op| op["src_buff"][0] = local("s", 0, 1)),
         ["scratch memory of gpu 1 is too small: 1 chunks are used and 0 are there"]
     );
-    assert_eq!(
-        put(|op| op["reduce_op"] = json!("max")),
-        ["reduce_op is \"max\", and the runtime adds whatever it says"]
-    );
+    assert_eq!(put(|op| op["reduce_op"] = json!("max")), ["reduce_op is \"max\", and the runtime always adds"]);
     assert_eq!(with(&|plan| plan["buffer_alignment"] = json!(4)).len(), 1);
     // What the loader would store elsewhere, and kernels that are not there.
     assert_eq!(

@@ -52,7 +52,7 @@ fn a_root_that_never_waits_overtakes_its_readers() {
     assert_eq!(
         fault.message,
         "gpus[0].threadblocks[0].ops[1] (ppkt) of launch 3 writes packets of gpu 1 over those that \
-         gpus[1].threadblocks[0].ops[0] (upkt) of launch 1 may still read; nothing tells gpu 0 that they have been read"
+         gpus[1].threadblocks[0].ops[0] (upkt) of launch 1 may still read; no signal reaches gpu 0 after they have been read"
     );
     assert_eq!(
         fault.trace[0],

@@ -1,5 +1,7 @@
 //! How much of a machine jobs use, over many samples of failures and, from a trace, of jobs.
 
+use std::collections::HashSet;
+
 use serde::Serialize;
 use unisono_base::{limits, mix, narrow};
 
@@ -11,7 +13,9 @@ use crate::MachineError;
 pub struct Study {
     pub jobs: Jobs,
     pub heuristic: Heuristic,
-    /// Boards that fail, drawn anew for each sample.
+    /// Boards that failed in every sample, row-major, each once.
+    pub failed: Vec<u32>,
+    /// Further boards that fail, drawn anew for each sample.
     pub failures: u64,
     pub samples: u32,
     pub seed: u64,
@@ -97,9 +101,10 @@ fn estimate(boards: &Boards, study: &Study) -> (u128, u128) {
 /// # Errors
 /// All boards fail, there are no samples, or there are too many for a limit.
 pub fn study(boards: &Boards, machine: &str, study: &Study) -> Result<Outcome, MachineError> {
-    if study.failures >= boards.all() {
+    let fail = study.failures.saturating_add(study.failed.len() as u64);
+    if fail >= boards.all() {
         let machine = machine.to_owned();
-        return Err(MachineError::AllFail { found: study.failures, machine, boards: boards.all() });
+        return Err(MachineError::AllFail { found: fail, machine, boards: boards.all() });
     }
     if study.samples == 0 {
         return Err(MachineError::NoSamples);
@@ -125,7 +130,7 @@ pub fn study(boards: &Boards, machine: &str, study: &Study) -> Result<Outcome, M
             upper.allreduce += share.allreduce * f64::from(job.boards);
         }
         used += asked as f64;
-        shares.push(asked as f64 / (boards.all() - study.failures) as f64);
+        shares.push(asked as f64 / (boards.all() - fail) as f64);
         first.get_or_insert(sample);
     }
     shares.sort_by(f64::total_cmp);
@@ -150,7 +155,7 @@ pub fn study(boards: &Boards, machine: &str, study: &Study) -> Result<Outcome, M
 fn sample(boards: &Boards, study: &Study, number: u32) -> Sample {
     let mut draws = Draws::new(study.seed, number);
     let mut free = Free::new(*boards);
-    let failed = failures(boards, study.failures, &mut draws);
+    let failed = failures(boards, study, &mut draws);
     failed.iter().for_each(|board| free.take(board / boards.count[1], board % boards.count[1]));
     let mut jobs = match &study.jobs {
         Jobs::List(jobs) => jobs.clone(),
@@ -167,14 +172,19 @@ fn sample(boards: &Boards, study: &Study, number: u32) -> Sample {
     Sample { jobs: jobs.into_iter().map(&mut place).collect(), failed }
 }
 
-/// Different boards, sorted: the first of a random order.
-fn failures(boards: &Boards, count: u64, draws: &mut Draws) -> Vec<u32> {
-    let all = boards.all();
-    let mut order: Vec<u32> = (0..narrow::<u32>(all)).collect();
-    for at in 0..count {
-        order.swap(narrow(at), narrow(at + draws.below(all - at)));
+/// Different boards, sorted: those that are named, and the first of a random order of the others.
+fn failures(boards: &Boards, study: &Study, draws: &mut Draws) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..narrow::<u32>(boards.all())).collect();
+    if !study.failed.is_empty() {
+        let named: HashSet<u32> = study.failed.iter().copied().collect();
+        order.retain(|board| !named.contains(board));
     }
-    order.truncate(narrow(count));
+    let left = order.len() as u64;
+    for at in 0..study.failures {
+        order.swap(narrow(at), narrow(at + draws.below(left - at)));
+    }
+    order.truncate(narrow(study.failures));
+    order.extend(&study.failed);
     order.sort_unstable();
     order
 }

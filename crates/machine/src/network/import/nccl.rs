@@ -68,7 +68,7 @@ struct Server {
 
 fn read(text: &str, asked: &Asked) -> Result<Network, Refusal> {
     if asked.accelerators.is_some() {
-        return Err("a topology of NCCL says itself which nodes are accelerators".to_owned().into());
+        return Err("a topology of NCCL states which nodes are accelerators".to_owned().into());
     }
     let system = xml::parse(text, "system")?;
     if system.name != "system" {

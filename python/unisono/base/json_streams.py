@@ -1,0 +1,116 @@
+"""Large files of JSON, read an item at a time: an object whose one long list never is in memory as a whole."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TextIO
+
+from unisono._core import InputError
+from unisono.base.files import check_regular, file_name, title
+
+__all__ = ["members"]
+
+#: Characters that are read at once, and the most of one value.
+_PIECE, _MOST = 1 << 20, 1 << 26
+_BLANK = " \t\n\r"
+
+
+def members(path: str | os.PathLike[str], long: str) -> Iterator[tuple[str, Any]]:
+    """The members of the object in a file, in their order: its keys with their values.
+
+    Of the key ``long``, which must be a list, each item is a member of its own. Later members of one key follow as they
+    stand in the file.
+
+    Raises:
+        InputError: the file is not JSON, is not an object, or has a value of more than 64 MiB.
+        OSError: it cannot be read.
+
+    """
+    check_regular(path)
+    with Path(file_name(path)).open(encoding="utf-8") as file:
+        try:
+            yield from _Reader(file).members(long)
+        except RecursionError:
+            raise InputError(f"'{title(path)}' is not read: its JSON nests too deeply") from None
+        except UnicodeDecodeError as error:
+            raise InputError(f"'{title(path)}' is not a text file: byte {error.start} is not UTF-8") from None
+        except ValueError as error:
+            raise InputError(f"'{title(path)}' is not JSON: {error}") from None
+
+
+class _Reader:
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+        self._text, self._at, self._ended = "", 0, False
+        self._decode = json.JSONDecoder().raw_decode
+
+    def members(self, long: str) -> Iterator[tuple[str, Any]]:
+        self._expect("{")
+        if self._next() != "}":
+            while True:
+                key = self._value()
+                if not isinstance(key, str):
+                    raise ValueError("a key is not text")
+                self._expect(":")
+                if key == long:
+                    for item in self._items():
+                        yield key, item
+                else:
+                    yield key, self._value()
+                if self._next() != ",":
+                    break
+                self._at += 1
+        self._expect("}")
+        if self._next():
+            raise ValueError("something follows the object")
+
+    def _items(self) -> Iterator[Any]:
+        self._expect("[")
+        if self._next() != "]":
+            while True:
+                yield self._value()
+                if self._next() != ",":
+                    break
+                self._at += 1
+        self._expect("]")
+
+    def _next(self) -> str:
+        """The next character that is not blank; nothing at the end."""
+        while True:
+            text, at = self._text, self._at
+            while at < len(text) and text[at] in _BLANK:
+                at += 1
+            self._at = at
+            if at < len(text):
+                return text[at]
+            if not self._read():
+                return ""
+
+    def _expect(self, mark: str) -> None:
+        found = self._next()
+        if found != mark:
+            raise ValueError(f"{found!r} stands where '{mark}' is expected" if found else f"it ends before '{mark}'")
+        self._at += 1
+
+    def _value(self) -> Any:
+        self._next()
+        while True:
+            try:
+                value, end = self._decode(self._text, self._at)
+            except json.JSONDecodeError:
+                # It may go on behind what is read.
+                if len(self._text) - self._at > _MOST or not self._read():
+                    raise
+                continue
+            # A number at the end may have more digits.
+            if end < len(self._text) or not self._read():
+                self._at = end
+                return value
+
+    def _read(self) -> bool:
+        """Reads more text, and drops what is behind; False at the end of the file."""
+        piece = "" if self._ended else self._file.read(max(_PIECE, len(self._text) - self._at))
+        self._ended = not piece
+        self._text, self._at = self._text[self._at :] + piece, 0
+        return bool(piece)

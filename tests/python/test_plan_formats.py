@@ -1,0 +1,105 @@
+"""Plans for formats by the names of libraries, for `.plan` files, and as the file of a library with one row."""
+
+import json
+from pathlib import Path
+
+import pytest
+import unisono as un
+
+from .conftest import call, json_of
+
+GPUS = ("allreduce", "--machine", "dgx-h100", "--bytes", "1MiB")
+RANKS = ("allreduce", "--machine", "archer", "--ranks", "8", "--bytes", "64KiB")
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        ("openmpi", "openmpi-rules"),
+        ("OpenMPI-rules", "openmpi-rules"),
+        ("ucc", "ucc"),
+        ("nccl", "nccl-tuner-csv"),
+        ("NCCLX", "ncclx-csv"),
+    ],
+)
+def test_the_name_of_a_library_stands_for_its_format(name: str, form: str) -> None:
+    report = json_of("plan", *RANKS, "--for", name)
+    assert report["target"] == form
+    assert report["candidates"][0]["expressible"] is True
+    assert un.plan("allreduce", "archer", shape=8, bytes="64KiB", target=name).report()["target"] == form
+
+
+def test_export_takes_the_name_of_a_library(tmp_path: Path) -> None:
+    row = {"collective": "allreduce", "ranks": 8, "first_bytes": 0, "last_bytes": None, "algorithm": "ring"}
+    table = tmp_path / "table.json"
+    table.write_text(json.dumps({"unisono_table": 1, "rows": [row]}))
+    out = str(tmp_path / "rules.conf")
+    assert json_of("export", str(table), "--format", "openmpi", "-o", out, "--no-check")["format"] == "openmpi-rules"
+    ran = call("export", str(table), "--format", "gloo", "-o", out)
+    assert ran.code == 2
+    assert "'gloo'" in ran.err
+
+
+def test_preload_takes_what_a_plan_file_holds(tmp_path: Path) -> None:
+    everything = json_of("plan", *GPUS)
+    report = json_of("plan", *GPUS, "--for", "preload")
+    assert everything["algorithm"] == "in-network"
+    assert report["target"] == "preload"
+    assert report["algorithm"] != "in-network"
+    for candidate in report["candidates"]:
+        assert candidate["expressible"] is (candidate["algorithm"] != "in-network")
+    refused = next(candidate for candidate in report["candidates"] if candidate["algorithm"] == "in-network")
+    assert refused["refused"] == "a .plan has schedules of ranks only, and in-network uses switches that reduce"
+    path = tmp_path / "t.plan"
+    assert call("plan", *GPUS, "--for", "preload", "-o", str(path)).code == 0
+    assert [row["algorithm"] for row in un.load_plans(path)] == [report["algorithm"]]
+    ran = call("plan", "reduce", "--machine", "wse2", "--shape", "8", "--elements", "8", "--for", "preload")
+    assert ran.code == 1
+    assert "preload is for ranks that exchange messages" in ran.err
+
+
+def test_a_plan_in_switches_becomes_a_file_for_nccl(tmp_path: Path) -> None:
+    out = tmp_path / "tuner.csv"
+    report = json_of("plan", *GPUS, "--for", "nccl", "--serve", "1MiB-any", "-o", str(out))
+    assert report["algorithm"] == "in-network"
+    assert report["tuning"]["file"] == str(out)
+    assert f"NCCL_TUNER_CONFIG_FILE={out}" in report["tuning"]["load"]
+    assert "\nallreduce,1048576,18446744073709551615,nvls,simple,0,-1,8\n" in out.read_text()
+    # The sizes that are served are those of the plan.
+    json_of("plan", *GPUS, "--for", "nccl", "-o", str(out))
+    assert "\nallreduce,1048576,1048576,nvls,simple,0,-1,8\n" in out.read_text()
+    ran = call("plan", *GPUS, "--for", "nccl", "-o", str(tmp_path / "t.plan"))
+    assert ran.code == 2
+    assert "a file for nccl-tuner-csv holds no schedule: -o FILE.csv" in ran.err
+    ran = call("plan", *GPUS, "-o", str(out))
+    assert ran.code == 2
+    assert "ends in none of" in ran.err
+
+
+def test_an_ordered_operator_stays_ordered(tmp_path: Path) -> None:
+    out = tmp_path / "rules.conf"
+    where = ("reduce", "--machine", "archer", "--ranks", "4", "--bytes", "1KiB", "--op", "ordered", "--dtype", "i64")
+    ran = call("plan", *where, "--for", "openmpi", "-o", str(out))
+    assert ran.code in (0, 1)
+    assert (ran.code == 0) == out.exists()
+
+
+def test_tune_refuses_what_is_for_gpus() -> None:
+    ran = call("tune", "allreduce", "--machine", "archer", "--for", "nccl", "-o", "t.plan")
+    assert ran.code == 2
+    assert "--for nccl-tuner-csv is for GPUs" in ran.err
+    assert "unisono plan COLLECTIVE --machine M --for nccl-tuner-csv -o FILE.csv" in ran.err
+    ran = call("tune", "allreduce", "--machine", "archer", "--for", "gloo", "-o", "t.plan")
+    assert ran.code == 2
+    assert "--for is 'gloo'; accepted are preload, mpich-json, openmpi-json, openmpi-rules, ucc" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("op", "dtype", "counted"), [("max", "f32", True), ("min", "f32", False), ("max", "i32", False)]
+)
+def test_a_plan_for_csl_notes_what_is_not_counted(op: str, dtype: str, counted: bool) -> None:
+    where = ("reduce", "--machine", "wse2", "--shape", "8", "--elements", "64", "--op", op, "--dtype", dtype)
+    note = json_of("plan", *where, "--for", "csl")["note"] or ""
+    said = f"CSL combines the {op} of {dtype} by @map, whose cycles are not published and count as 0"
+    assert (said in note) is not counted
+    assert "@map" not in (json_of("plan", *where)["note"] or "")
