@@ -22,16 +22,19 @@ fn main() {
         ("x-y auto-gen, 512x512, B=256", Grid::new(512, 512), 256, "auto-gen"),
         ("kd-tree, 128x128, B=1024", Grid::new(128, 128), 1024, "kd-tree"),
         ("kd-tree, 128x128, B=4096", Grid::new(128, 128), 4096, "kd-tree"),
+        ("allreduce of rings, 64x64, B=1024", Grid::new(64, 64), 1024, "ring"),
+        ("kd-tree, 256x256, B=4096", Grid::new(256, 256), 4096, "kd-tree"),
         ("snake, 512x512, B=256", Grid::new(512, 512), 256, "snake"),
         ("x-y auto-gen, 512x512, B=4096", Grid::new(512, 512), 4096, "auto-gen"),
         (LONG, Grid::new(512, 512), 4096, "kd-tree"),
     ];
     for (name, grid, elements, algorithm) in cases {
+        let kind = if algorithm == "ring" { Kind::Allreduce } else { Kind::Reduce };
         let is_wanted = wanted.iter().any(|w| name.contains(w.as_str()));
         if !is_wanted && (name == LONG || !wanted.is_empty()) {
             continue;
         }
-        let c = Collective::new(Kind::Reduce, grid.count() as u32, elements, 0, Operator::Sum, Dtype::F32);
+        let c = Collective::new(kind, grid.count() as u32, elements, 0, Operator::Sum, Dtype::F32);
         let case = Case::on_grid(c.expect("a sound case"), grid, 5.0);
         let (algorithm, params) = resolve(algorithm, &case, &Params::new()).expect("it applies");
         let placed = algorithm.build(&case, &params).expect("it builds");

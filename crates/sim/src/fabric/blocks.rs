@@ -50,7 +50,24 @@ pub(super) struct Trial {
     packs: Option<bool>,
 }
 
+/// Colors of two routers on average, from which on a program that can be packed hardly repeats itself if most PEs have
+/// several threads. On 48 x 40 and 64 x 64 PEs the programs of all algorithms either have 7 or more and go on in blocks
+/// sooner or later, or have 6 or fewer and never do.
+const MANY_COLORS: usize = 7;
+
 impl Machine<'_> {
+    /// Whether a run can be packed and is expected to go on in blocks, so that it does from the start.
+    pub(super) fn will_be_restless(&self) -> bool {
+        let pes = self.noted.len();
+        let least = self.options.blocks_from;
+        let threads = |pe: &usize| self.pe_threads[pe + 1] - self.pe_threads[*pe];
+        least != u32::MAX
+            && pes >= least.min(PACKED_FROM) as usize
+            && 2 * self.tables.rows.len() >= MANY_COLORS * pes
+            && (0..pes).filter(|pe| threads(pe) > 1).count() * 2 > pes
+            && self.can_be_packed()
+    }
+
     /// Whether the cycles before `now` were skipped so rarely that the run is to go on in blocks.
     pub(super) fn is_restless(&mut self, now: u32) -> bool {
         let pes = self.noted.len() as u64;

@@ -135,6 +135,8 @@ pub struct Machine<'a> {
     /// No tile lists what is noted: the run goes on in blocks.
     in_blocks: bool,
     pub(super) trial: Trial,
+    /// The run is packed from the start.
+    pub(super) packs_at_once: bool,
     /// Operations that send over the edge of a tile: `(PE, thread, operation)`, sorted.
     crossing: Vec<(u32, u32, u32)>,
     /// One of them has begun, so wavelets may cross from now on.
@@ -191,6 +193,7 @@ impl<'a> Machine<'a> {
             noted: vec![0; pes],
             in_blocks: false,
             trial: Trial::default(),
+            packs_at_once: false,
             crossing: crossing(program, &tables, rows),
             crossed: false,
             tables,
@@ -200,8 +203,10 @@ impl<'a> Machine<'a> {
             trace: Vec::new(),
             traced,
         };
+        machine.packs_at_once = machine.will_be_restless();
         // A PE that idles at random never repeats itself.
-        let period = if options.noop_probability > 0.0 { 0 } else { options.period };
+        let skips = options.noop_probability <= 0.0 && !machine.packs_at_once;
+        let period = if skips { options.period } else { 0 };
         machine.steady = Steady::new(period, &machine);
         Ok(machine)
     }
@@ -255,7 +260,7 @@ impl<'a> Machine<'a> {
             }
         }
         let mut now = 0;
-        if self.options.blocks_from == 0 {
+        if self.options.blocks_from == 0 || self.packs_at_once {
             now = self.run_blocks(now)?;
         }
         while !self.tiles.iter().all(Tile::is_idle) && now < LAST_CYCLE {

@@ -63,7 +63,8 @@ pub struct Options {
     /// depends on it.
     pub period: u32,
     /// PEs from which on a run that rarely repeats itself goes on in blocks of PEs; 64 are enough for one whose state
-    /// can be packed. 0: any run, from the start; `u32::MAX`: none. No result depends on it.
+    /// can be packed, which does so from the start if its program looks like it. 0: any run, from the start;
+    /// `u32::MAX`: none. No result depends on it.
     pub blocks_from: u32,
     pub trace: TraceRequest,
 }

@@ -87,6 +87,8 @@ pub enum Repeat {
 pub struct Queues {
     heads: Vec<Head>,
     slots: Vec<Wavelet>,
+    /// Queues that were dropped.
+    emptied: usize,
 }
 
 impl Queues {
@@ -117,11 +119,11 @@ impl Queues {
     }
 
     pub fn count(&self) -> usize {
-        self.heads.len()
+        self.heads.len() + self.emptied
     }
 
     pub fn len(&self, queue: u32) -> u32 {
-        u32::from(self.heads[queue as usize].len)
+        self.heads.get(queue as usize).map_or(0, |head| u32::from(head.len))
     }
 
     pub fn capacity(&self, queue: u32) -> u32 {
@@ -176,10 +178,9 @@ impl Queues {
         (head.front.ready() <= cycle).then_some(head.front)
     }
 
-    /// Drops all wavelets; only the number of queues is left.
+    /// Drops all wavelets and their queues; only the number of queues is left.
     pub fn empty(&mut self) {
-        self.slots = Vec::new();
-        self.heads.fill(Head::default());
+        *self = Self { emptied: self.count(), ..Self::default() };
     }
 
     /// The wavelets of a queue, first in first.

@@ -10,11 +10,11 @@ use super::{
     },
     Packed,
     faces::{Face, Faces},
-    group::{AHEAD, Group, LANES, MOST, NEVER, Slot, count_slices, set},
+    group::{AHEAD, DONE, Group, LANES, MOST, NEVER, NO_COLOR, Slot, count_slices, set},
 };
 
-/// Bits of a mask.
-const MOST_COLORS: u32 = 32;
+/// Bits of a mask but [`NO_COLOR`].
+const MOST_COLORS: u32 = NO_COLOR.trailing_zeros();
 
 impl Packed {
     /// Packs a machine at the beginning of a cycle in which nobody sleeps. `None`: the program cannot be packed.
@@ -55,16 +55,19 @@ impl Packed {
             slots: narrow::<u32>(slots),
             ..Group::default()
         };
-        self.slots.resize(first_slot + slots, Slot { earliest: [NEVER; LANES], ..Slot::default() });
-        for (lane, pe) in pes.enumerate() {
+        self.slots
+            .resize(first_slot + slots, Slot { takes: [DONE; LANES], earliest: [NEVER; LANES], ..Slot::default() });
+        for (lane, pe) in pes.clone().enumerate() {
             self.add_router(m, &mut group, lane, pe as usize, bits, now);
             group.thread_turn[lane] = 1 << m.thread_turn[pe as usize];
-            for (k, thread) in threads(pe).enumerate() {
-                group.threads[lane] |= 1 << k;
-                self.foresee(m, thread as usize, first_slot + k, lane);
-            }
+            group.threads[lane] = narrow::<u32>((1u64 << threads(pe).len()) - 1);
         }
         self.groups.push(group);
+        for (lane, pe) in pes.enumerate() {
+            for (local, thread) in (0..).zip(threads(pe)) {
+                self.foresee(m, thread as usize, local, self.groups.len() - 1, lane);
+            }
+        }
     }
 
     /// Adds the colors of a router, and takes over wavelets and room.

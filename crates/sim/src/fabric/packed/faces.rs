@@ -43,6 +43,14 @@ pub struct View<'a> {
     pub left: [&'a Lanes; RAMP],
 }
 
+impl View<'_> {
+    /// Whether no wavelet comes from a neighbor.
+    #[inline(always)]
+    pub fn is_quiet(&self) -> bool {
+        self.arrive.iter().all(|lanes| lanes.iter().fold(0, |any, bits| any | bits) == 0)
+    }
+}
+
 /// What all PEs show in one cycle, with a border around the grid.
 #[derive(Clone)]
 pub struct Faces {

@@ -14,6 +14,12 @@ pub const NO_BITS: Lanes = [0; LANES];
 /// Cycles for which wavelets are under way on a ramp at most.
 pub const AHEAD: u32 = 8;
 
+/// The bit of a color that no router has.
+pub const NO_COLOR: u32 = 1 << 31;
+
+/// The colors from which a thread takes that has ended.
+pub const DONE: u32 = u32::MAX;
+
 /// In place of a cycle that does not come.
 pub const NEVER: u32 = i32::MAX as u32;
 
@@ -99,27 +105,35 @@ pub struct Group {
     pub first_pe: u32,
     pub first_slot: u32,
     pub slots: u32,
+    /// A bit for each slot: some thread is not done; some thread has two kinds of steps, or had; and some thread has to
+    /// wait between its steps for longer than a cycle, or had to.
+    pub live: u32,
+    pub flips: u32,
+    pub paced: u32,
+    /// Cycles up to now, one after the other, in which nothing happened and no wavelet waited at a router. After more
+    /// than [`AHEAD`] of them none is under way on a ramp either, and nothing happens before one comes from a neighbor.
+    pub quiet: u32,
 }
 
 /// The next steps of one thread of each PE of a group.
 ///
-/// A thread does `left` steps by the masks, every other one by the flipped masks, before its state is looked up.
+/// A thread does `left` steps before its state is looked up. Each step changes the masks by the flips, for two kinds of
+/// steps may take turns.
 #[derive(Clone, Default)]
 #[repr(align(64))]
 pub struct Slot {
-    /// The first cycle in which the next step may be done.
-    pub earliest: Lanes,
-    /// The colors from which a step takes and to which it sends.
+    /// The colors from which the next step takes and to which it sends. A thread that has to wait for another one takes
+    /// from [`NO_COLOR`] too, and one that has ended from all ([`DONE`]).
     pub takes: Lanes,
     pub sends: Lanes,
-    /// Cycles from a step to the next one in the lower half, and the number of colors to which it sends.
-    pub pace: Lanes,
-    /// What differs in every other step; and all ones in the lanes where that one is next.
     pub flip_takes: Lanes,
     pub flip_sends: Lanes,
-    pub flip_pace: Lanes,
-    pub flipped: Lanes,
     pub left: Lanes,
+    /// The first cycle in which the next step may be done, and the cycles from it to the one after; read only in slots
+    /// that are [`Group::paced`].
+    pub earliest: Lanes,
+    pub pace: Lanes,
+    pub flip_pace: Lanes,
 }
 
 #[cfg(test)]

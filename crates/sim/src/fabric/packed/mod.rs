@@ -11,7 +11,8 @@
 //! cycles after it left the router.
 //!
 //! Operations run for many steps by the same masks ([`group::Slot`]). The state of a thread is looked up when its
-//! operation begins, ends, or comes to the end of a chunk.
+//! operation begins, ends, or comes to the end of a chunk. A group of PEs in which nothing happens is left out until a
+//! wavelet comes from a neighbor ([`group::Group::quiet`]).
 //!
 //! The order of the wavelets needs no record either. A router's color has one input, so the number of its moves is its
 //! whole log, and that is the elements of the operations that sent on it ([`unpack`]). If all operations on a queue of
@@ -107,20 +108,22 @@ impl Packed {
 mod tests {
     use unisono_algorithms::{Case, Params, resolve};
     use unisono_collective::{Collective, Dtype, Kind, Operator};
-    use unisono_lower::wafer::prove_and_lower;
+    use unisono_lower::wafer::{WaferProgram, prove_and_lower};
     use unisono_machine::{Grid, Wafer};
 
-    use super::super::{Options, machine::Machine};
+    use super::super::{Options, machine::Machine, run, steady::Steady};
 
-    fn packs(kind: Kind, name: &str, options: &Options) -> bool {
+    fn program(kind: Kind, name: &str, grid: Grid, elements: u64) -> WaferProgram {
         let preset = unisono_machine::Machine::preset("wse2").unwrap();
-        let grid = Grid::new(9, 12);
-        let c = Collective::new(kind, grid.count() as u32, 64, 0, Operator::Sum, Dtype::F32).unwrap();
+        let c = Collective::new(kind, grid.count() as u32, elements, 0, Operator::Sum, Dtype::F32).unwrap();
         let case = Case::on_grid(c, grid, 5.0);
         let (algorithm, params) = resolve(name, &case, &Params::new()).unwrap();
         let placed = algorithm.build(&case, &params).unwrap();
-        let program = prove_and_lower(&placed, preset.get::<Wafer>().unwrap()).unwrap();
-        Machine::new(&program, options).unwrap().can_be_packed()
+        prove_and_lower(&placed, preset.get::<Wafer>().unwrap()).unwrap()
+    }
+
+    fn packs(kind: Kind, name: &str, options: &Options) -> bool {
+        Machine::new(&program(kind, name, Grid::new(9, 12), 64), options).unwrap().can_be_packed()
     }
 
     #[test]
@@ -138,5 +141,22 @@ mod tests {
         assert!(!packs(Kind::Reduce, "kd-tree", &Options { queue_depth: 12, ..Options::default() }));
         assert!(packs(Kind::Reduce, "kd-tree", &Options { ramp_latency: 6, ..Options::default() }));
         assert!(!packs(Kind::Reduce, "kd-tree", &Options { ramp_latency: 7, ..Options::default() }));
+    }
+
+    /// A run that has not been packed from the start has wavelets everywhere when it is packed.
+    #[test]
+    fn restless_runs_are_packed_on_the_way() {
+        for (name, rows, cols) in [("kd-tree", 17, 22), ("slack-tree", 12, 21), ("quad-two-phase", 16, 16)] {
+            for kind in [Kind::Reduce, Kind::Allreduce] {
+                let program = program(kind, name, Grid::new(rows, cols), 500);
+                let options = Options::default();
+                let mut machine = Machine::new(&program, &options).unwrap();
+                assert!(machine.packs_at_once, "{name} {kind}");
+                machine.packs_at_once = false;
+                machine.steady = Steady::new(options.period, &machine);
+                let never = run(&program, &Options { blocks_from: u32::MAX, ..options.clone() });
+                assert_eq!(machine.run(), never, "{name} {kind}");
+            }
+        }
     }
 }

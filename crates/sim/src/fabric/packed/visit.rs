@@ -14,11 +14,8 @@ use super::{
     },
     Packed,
     faces::{Face, View},
-    group::{AHEAD, Group, LANES, Lanes, NEVER, NO_BITS, Slot, add, count_slices, nonzero, sub},
+    group::{AHEAD, DONE, Group, LANES, Lanes, NEVER, NO_BITS, NO_COLOR, Slot, add, count_slices, nonzero, sub},
 };
-
-/// Bits of [`Slot::pace`] that hold the cycles to the next step.
-const PACE_BITS: u32 = 16;
 
 /// What is the same for all groups in a cycle.
 pub struct Cycle {
@@ -59,6 +56,20 @@ pub struct Moves {
 }
 
 impl Moves {
+    /// Counts the colors on which PEs sent.
+    #[inline(always)]
+    fn count_sent(&mut self, mut sent: Lanes) {
+        let mut more = 1;
+        while more != 0 {
+            more = 0;
+            for (count, sent) in self.sent.iter_mut().zip(&mut sent) {
+                *count += u32::from(*sent != 0);
+                *sent &= sent.wrapping_sub(1);
+                more |= *sent;
+            }
+        }
+    }
+
     /// What these moves add to the stalls, modulo 2^64.
     pub fn stalls(&self, cycle: &Cycle, ramp_latency: u32) -> u64 {
         let sum = |of: &Lanes| of.iter().fold(0u32, |sum, &n| sum.wrapping_add(n));
@@ -126,14 +137,15 @@ impl Group {
     /// Chooses for each link the first color in turn: no color goes to several.
     #[inline(always)]
     fn move_to_one(&self, movable: &Lanes, moved: &mut Lanes, face: &mut Face, moves: &mut Moves) {
-        for n in 0..LANES {
-            let from = self.router_turn[n].wrapping_neg();
-            for port in 0..=RAMP {
-                let able = movable[n] & self.rows_to[port][n];
-                let chosen = first_in_turn(able, from);
-                face.out[port][n] = chosen;
+        for port in 0..=RAMP {
+            let (to, out) = (&self.rows_to[port], &mut face.out[port]);
+            for n in 0..LANES {
+                let chosen = first_in_turn(movable[n] & to[n], self.router_turn[n].wrapping_neg());
+                out[n] = chosen;
                 moved[n] |= chosen;
             }
+        }
+        for n in 0..LANES {
             moves.left[n] = moves.left[n].wrapping_add(u32::from(face.out[RAMP][n] != 0));
         }
     }
@@ -166,21 +178,26 @@ impl Group {
     /// The thread of each PE that can do a step and comes first in turn, as its bit.
     #[inline(always)]
     fn choose(&self, slots: &[Slot], cycle: &Cycle) -> Lanes {
-        let (mut inbox, mut room) = (NO_BITS, NO_BITS);
+        let (mut lacks, mut no_room) = (NO_BITS, NO_BITS);
         for n in 0..LANES {
-            inbox[n] = nonzero(&self.inbox, n);
-            room[n] = nonzero(&self.ramp_room, n);
+            lacks[n] = !nonzero(&self.inbox, n);
+            no_room[n] = !nonzero(&self.ramp_room, n);
         }
         let mut able = NO_BITS;
-        for (k, slot) in slots.iter().enumerate() {
+        for k in bits_of(self.live) {
+            let slot = &slots[k as usize];
+            if self.paced >> k & 1 == 1 {
+                for n in 0..LANES {
+                    let has_all = slot.takes[n] & lacks[n] | slot.sends[n] & no_room[n] == 0;
+                    // Cycles are below `NEVER`, and signed numbers are quicker to compare.
+                    let is_time = slot.earliest[n].cast_signed() <= cycle.at.cast_signed();
+                    able[n] |= u32::from(has_all & is_time) << k;
+                }
+                continue;
+            }
             for n in 0..LANES {
-                let flipped = slot.flipped[n];
-                let takes = slot.takes[n] ^ slot.flip_takes[n] & flipped;
-                let sends = slot.sends[n] ^ slot.flip_sends[n] & flipped;
-                let has_all = takes & !inbox[n] | sends & !room[n] == 0;
-                // Cycles are below `NEVER`, and signed numbers are quicker to compare.
-                let is_time = slot.earliest[n].cast_signed() <= cycle.at.cast_signed();
-                able[n] |= u32::from(has_all & is_time) << k;
+                let has_all = slot.takes[n] & lacks[n] | slot.sends[n] & no_room[n] == 0;
+                able[n] |= if has_all { 1 << k } else { 0 };
             }
         }
         let mut chosen = NO_BITS;
@@ -190,30 +207,40 @@ impl Group {
         chosen
     }
 
-    /// Does the steps of the chosen threads. Returns the lanes in which a thread's state is to be looked up.
+    /// Does the steps of the chosen threads, which `any` names together. Returns the lanes in which a thread's state is
+    /// to be looked up.
     #[inline(always)]
     fn do_steps(
         &mut self,
         slots: &mut [Slot],
-        chosen: &Lanes,
+        (chosen, any): (&Lanes, u32),
         freed: &Lanes,
         cycle: &Cycle,
         moves: &mut Moves,
     ) -> Lanes {
         let (mut took, mut sent, mut over) = (NO_BITS, NO_BITS, NO_BITS);
-        for (k, slot) in slots.iter_mut().enumerate() {
+        for k in bits_of(any) {
+            let slot = &mut slots[k as usize];
+            let mut does = NO_BITS;
             for n in 0..LANES {
-                let does = if chosen[n] & 1 << k == 0 { 0 } else { u32::MAX };
-                let flipped = slot.flipped[n];
-                let pace = slot.pace[n] ^ slot.flip_pace[n] & flipped;
-                took[n] |= does & (slot.takes[n] ^ slot.flip_takes[n] & flipped);
-                sent[n] |= does & (slot.sends[n] ^ slot.flip_sends[n] & flipped);
-                moves.sent[n] = moves.sent[n].wrapping_add(does & pace >> PACE_BITS);
-                let next = cycle.at + (pace & ((1 << PACE_BITS) - 1));
-                slot.earliest[n] = does & next | !does & slot.earliest[n];
-                slot.flipped[n] = flipped ^ does;
-                over[n] |= if slot.left[n] == 0 { does } else { 0 };
-                slot.left[n] = slot.left[n].wrapping_add(does);
+                does[n] = if chosen[n] & 1 << k == 0 { 0 } else { u32::MAX };
+                took[n] |= does[n] & slot.takes[n];
+                sent[n] |= does[n] & slot.sends[n];
+                over[n] |= if slot.left[n] == 0 { does[n] } else { 0 };
+                slot.left[n] = slot.left[n].wrapping_add(does[n]);
+            }
+            if self.flips >> k & 1 == 1 {
+                for n in 0..LANES {
+                    slot.takes[n] ^= slot.flip_takes[n] & does[n];
+                    slot.sends[n] ^= slot.flip_sends[n] & does[n];
+                }
+            }
+            if self.paced >> k & 1 == 1 {
+                for n in 0..LANES {
+                    let next = cycle.at + slot.pace[n];
+                    slot.earliest[n] = does[n] & next | !does[n] & slot.earliest[n];
+                    slot.pace[n] ^= slot.flip_pace[n] & does[n];
+                }
             }
         }
         for n in 0..LANES {
@@ -223,19 +250,38 @@ impl Group {
             sub(&mut self.ramp_room, n, sent[n]);
             // The PE sees it in the next cycle too.
             add(&mut self.ramp_room, n, freed[n]);
-            let turn = chosen[n] << 1;
-            let next = if turn & self.threads[n] == 0 { 1 } else { turn };
-            self.thread_turn[n] = if chosen[n] == 0 { self.thread_turn[n] } else { next };
+            let turn = chosen[n] << 1 & self.threads[n];
+            let next = turn | u32::from(turn == 0);
+            // A branch would keep the compiler from vector instructions.
+            let keep = if chosen[n] == 0 { u32::MAX } else { 0 };
+            self.thread_turn[n] = self.thread_turn[n] & keep | next & !keep;
         }
         self.to_router[cycle.sent] = sent;
+        moves.count_sent(sent);
         over
     }
+}
+
+/// The places of the bits of a word.
+#[inline(always)]
+fn bits_of(mut word: u32) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        let place = word.trailing_zeros();
+        word &= word.wrapping_sub(1);
+        (place < u32::BITS).then_some(place)
+    })
 }
 
 /// The lowest bit.
 #[inline(always)]
 fn first_of(bits: u32) -> u32 {
     bits & bits.wrapping_neg()
+}
+
+/// All bits of all lanes together.
+#[inline(always)]
+fn any_of(lanes: &Lanes) -> u32 {
+    lanes.iter().fold(0, |any, bits| any | bits)
 }
 
 /// The first bit from a place on, or else the lowest one; `from` has all bits from that place on.
@@ -255,25 +301,34 @@ impl Packed {
         let [even, odd] = &mut self.faces;
         let (before, now) = if cycle.at.is_multiple_of(2) { (&*odd, even) } else { (&*even, odd) };
         let view = before.view(row, at);
+        if group.quiet > AHEAD && view.is_quiet() {
+            return false;
+        }
         let mut face = Face::closed();
         let (mut any, freed) = group.move_wavelets(&view, &mut face, cycle, moves);
         now.put(row, at, &face);
         let mut chosen = group.choose(slots, cycle);
-        any |= chosen.iter().fold(0, |any, bit| any | bit);
+        let mut steps = any_of(&chosen);
+        any |= steps;
         if m.noisy {
             keep_quiet(m, group.first_pe, &mut chosen, cycle.at);
+            steps = any_of(&chosen);
         }
-        let over = group.do_steps(slots, &chosen, &freed, cycle, moves);
-        if over.iter().fold(0, |any, mask| any | mask) != 0 {
+        let over = group.do_steps(slots, (&chosen, steps), &freed, cycle, moves);
+        if any_of(&over) != 0 {
             self.look_up(m, index, &chosen, &over, cycle);
         }
+        let group = &mut self.groups[index];
+        // A thread that waits for its time goes on by itself.
+        let is_quiet = any == 0 && group.paced == 0 && (0..LANES).all(|lane| nonzero(&group.waiting, lane) == 0);
+        group.quiet = if is_quiet { group.quiet + 1 } else { 0 };
         any != 0
     }
 
     /// Looks up the state of threads that have done all steps that were foreseen.
     #[cold]
     fn look_up(&mut self, m: &mut Machine<'_>, index: usize, chosen: &Lanes, over: &Lanes, cycle: &Cycle) {
-        let (first_pe, first_slot) = (self.groups[index].first_pe, self.groups[index].first_slot as usize);
+        let first_pe = self.groups[index].first_pe;
         for lane in (0..LANES).filter(|&lane| over[lane] != 0) {
             let pe = first_pe + narrow::<u32>(lane);
             let local = chosen[lane].trailing_zeros();
@@ -283,34 +338,43 @@ impl Packed {
             if t.advance(cycle.at).last {
                 m.cycle = cycle.at;
                 m.finish_op(pe, thread, local);
-                self.end_waits(m, pe, first_slot, lane);
+                self.end_waits(m, pe, index, lane);
             }
-            self.foresee(m, thread, first_slot + local as usize, lane);
+            self.foresee(m, thread, local, index, lane);
         }
     }
 
     /// Lets threads of a PE go on that have waited for an operation.
-    fn end_waits(&mut self, m: &Machine<'_>, pe: u32, first_slot: usize, lane: usize) {
+    fn end_waits(&mut self, m: &Machine<'_>, pe: u32, index: usize, lane: usize) {
         let threads = m.pe_threads[pe as usize] as usize..m.pe_threads[pe as usize + 1] as usize;
-        for (k, thread) in threads.enumerate().filter(|t| m.threads[t.1].has_to_wait()) {
-            self.slots[first_slot + k].earliest[lane] = earliest(m, thread);
+        for (local, thread) in (0..).zip(threads).filter(|t| m.threads[t.1].has_to_wait()) {
+            self.foresee(m, thread, local, index, lane);
         }
     }
 
-    /// Foresees the next steps of a thread.
-    pub fn foresee(&mut self, m: &Machine<'_>, thread: usize, slot: usize, lane: usize) {
-        let (t, slot) = (&m.threads[thread], &mut self.slots[slot]);
-        let bit_of = &self.bit_of;
-        let (now, other) = if t.is_done() {
-            Default::default()
-        } else {
-            (step(m, t, bit_of, t.at_step()), step(m, t, bit_of, t.other_step()))
-        };
+    /// Foresees the next steps of a thread, the PE's thread `local`.
+    pub fn foresee(&mut self, m: &Machine<'_>, thread: usize, local: u32, index: usize, lane: usize) {
+        let (t, group, bit_of) = (&m.threads[thread], &mut self.groups[index], &self.bit_of);
+        let slots = &mut self.slots[group.first_slot as usize..(group.first_slot + group.slots) as usize];
+        let slot = &mut slots[local as usize];
         slot.earliest[lane] = earliest(m, thread);
-        (slot.takes[lane], slot.flip_takes[lane]) = (now.takes, now.takes ^ other.takes);
+        if t.is_done() {
+            (slot.takes[lane], slot.sends[lane]) = (DONE, 0);
+            if slot.takes.iter().all(|&takes| takes == DONE) {
+                group.live &= !(1 << local);
+            }
+            return;
+        }
+        let (now, other) = (step(m, t, bit_of, t.at_step()), step(m, t, bit_of, t.other_step()));
+        let wait = if slot.earliest[lane] == NEVER { NO_COLOR } else { 0 };
+        (slot.takes[lane], slot.flip_takes[lane]) = (now.takes | wait, now.takes ^ other.takes);
         (slot.sends[lane], slot.flip_sends[lane]) = (now.sends, now.sends ^ other.sends);
         (slot.pace[lane], slot.flip_pace[lane]) = (now.pace, now.pace ^ other.pace);
-        (slot.flipped[lane], slot.left[lane]) = (0, t.regular_steps());
+        slot.left[lane] = t.regular_steps();
+        let note = |word: &mut u32, which: bool| *word |= u32::from(which) << local;
+        note(&mut group.live, true);
+        note(&mut group.flips, slot.flip_takes[lane] | slot.flip_sends[lane] != 0);
+        note(&mut group.paced, m.program.op(t.op()).pace > 1);
     }
 
     /// Whether a PE can go on by time alone from a cycle on, in which nothing happened for a while.
@@ -322,7 +386,6 @@ impl Packed {
 }
 
 /// A step of an operation, as [`Slot`] has it.
-#[derive(Default)]
 struct Step {
     takes: u32,
     sends: u32,
@@ -335,7 +398,7 @@ fn step(m: &Machine<'_>, t: &Thread, bit_of: &[u8], step: u8) -> Step {
         |places: &[Place]| places.iter().filter_map(|p| p.queue()).fold(0u32, |mask, q| mask | 1 << bit_of[q as usize]);
     let last = step + 1 == t.steps();
     let sends = if last { mask(sinks) } else { 0 };
-    Step { takes: mask(&sources[t.takes_in(step)]), sends, pace: sends.count_ones() << PACE_BITS | t.pace_after(step) }
+    Step { takes: mask(&sources[t.takes_in(step)]), sends, pace: t.pace_after(step) }
 }
 
 /// The first cycle in which the next step of a thread may be done, as far as is known.
