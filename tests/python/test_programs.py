@@ -109,7 +109,7 @@ def test_cables_with_a_rate_of_their_own_are_changed_by_it(tmp_path: Path) -> No
     cables = tmp_path / "pair.edges"
     cables.write_text("".join(f"{k} 16 gbps=200\n" for k in range(16)))
     everywhere.write_text(un.import_machine(cables, accelerators=16).to_toml())
-    with pytest.raises(un.InputError, match=r"link_gbps changes nothing: .* say gbps.200=N"):
+    with pytest.raises(un.InputError, match=r"link_gbps changes nothing: .* give gbps.200=N"):
         un.step(gradients, everywhere, what_if=[{"link_gbps": 800}])
 
 
@@ -524,4 +524,4 @@ def test_a_latency_that_every_cable_states_is_refused_with_a_way_out(tmp_path: P
     step = ("workload", "--from", "examples/programs/ddp", "--machine", machine, "--what-if")
     latency, rate = (call(*step, f"{key}=1000").err for key in ("link_latency_ns", "link_gbps"))
     assert "write other ns= into its file" in latency
-    assert "say gbps.200=N" in rate
+    assert "give gbps.200=N" in rate

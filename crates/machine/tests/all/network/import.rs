@@ -214,7 +214,7 @@ fn what_is_no_topology_is_refused_in_one_sentence() {
     );
     let no_nics = read_as("nccl-topo", DGX1, 2, None).unwrap_err();
     assert_eq!(no_nics, "file: the topology has no network interfaces that could join several boxes");
-    assert!(read_as("nccl-topo", DGX1, 1, Some(2)).unwrap_err().contains("says itself which nodes are accelerators"));
+    assert!(read_as("nccl-topo", DGX1, 1, Some(2)).unwrap_err().contains("states which nodes are accelerators"));
     assert_eq!(
         read_as("edges", "# none", 1, None).unwrap_err(),
         "file: the file has no cables; a cable is a line 'A B'"
