@@ -16,6 +16,7 @@ type Workload = (&'static str, &'static str, fn(u32, u64) -> Result<TaskGraph, T
 const KI: u64 = 1 << 10;
 const MI: u64 = 1 << 20;
 const CASES: &[Workload] = &[
+    ("alltoall-hx2mesh-4Ki", "hx2mesh-small", pattern::linear_alltoall, 4 * KI),
     ("alltoall-hx2mesh-64Ki", "hx2mesh-small", pattern::linear_alltoall, 64 * KI),
     ("alltoall-hx2mesh-1Mi", "hx2mesh-small", pattern::linear_alltoall, MI),
     ("alltoall-hx4mesh-1Mi", "hx4mesh-small", pattern::linear_alltoall, MI),
