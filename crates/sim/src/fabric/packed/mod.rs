@@ -35,7 +35,7 @@ use visit::{Cycle, Moves};
 /// Rows and groups of a block, and the cycles that it runs ([`super::blocks`]).
 const ROWS: usize = 8;
 const GROUPS: usize = 8;
-const CYCLES: u32 = 8;
+const CYCLES: u32 = 16;
 
 struct Packed {
     /// Row by row.
@@ -64,10 +64,12 @@ impl Machine<'_> {
         // Only an unpacked run needs them.
         self.tables.queues.empty();
         (self.arriving, self.pending) = (Vec::new(), Vec::new());
+        // The widest vectors of this processor, not only those that every processor has.
+        let vectors = pulp::Arch::new();
         let mut at = now;
         let mut active = true;
         while active && at < LAST_CYCLE {
-            active = packed.sweep(self, at);
+            active = vectors.dispatch(Sweep { packed: &mut packed, machine: self, now: at });
             at += CYCLES;
             active = active || packed.will_wake(self, at);
         }
@@ -76,9 +78,26 @@ impl Machine<'_> {
     }
 }
 
+/// [`Packed::sweep`], compiled for the vectors of a processor.
+struct Sweep<'a, 'm> {
+    packed: &'a mut Packed,
+    machine: &'a mut Machine<'m>,
+    now: u32,
+}
+
+impl pulp::WithSimd for Sweep<'_, '_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _: S) -> bool {
+        self.packed.sweep(self.machine, self.now)
+    }
+}
+
 impl Packed {
     /// Runs [`CYCLES`] cycles of all PEs, block by block, in the order of [`super::blocks`]. Returns whether anything
-    /// happened.
+    /// happened. All that it calls in most cycles is part of it, so that it is compiled for the processor's vectors too.
+    #[inline(always)]
     fn sweep(&mut self, m: &mut Machine<'_>, now: u32) -> bool {
         let (rows, groups, cycles) = (m.program.grid.rows as usize, self.groups_in_row, CYCLES as usize);
         let range = |first: usize, side: usize, t: usize, count: usize| {
