@@ -96,7 +96,7 @@ impl pulp::WithSimd for Sweep<'_, '_> {
 
 impl Packed {
     /// Runs [`CYCLES`] cycles of all PEs, block by block, in the order of [`super::blocks`]. Returns whether anything
-    /// happened. All that it calls in most cycles is part of it, so that it is compiled for the processor's vectors too.
+    /// happened. What it calls in most cycles is inlined, and is so compiled for the vectors of the processor.
     #[inline(always)]
     fn sweep(&mut self, m: &mut Machine<'_>, now: u32) -> bool {
         let (rows, groups, cycles) = (m.program.grid.rows as usize, self.groups_in_row, CYCLES as usize);
