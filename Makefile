@@ -34,7 +34,7 @@ else
 .NOTPARALLEL:
 endif
 AT_ONCE_TOO := $(MAKE) --no-print-directory AT_ONCE=1 --output-sync=target
-.PHONY: help demo test lint bench fuzz sanitize conformance programs setup build site clean prerequisites preload check-rust check-python test-rust test-python
+.PHONY: help demo test lint bench fuzz sanitize conformance programs setup build site clean prerequisites check-rust check-python test-rust test-python
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-14s%s\n", $$1, $$2}'
@@ -44,7 +44,7 @@ demo: build ## builds, then plans, proves and predicts collectives on a wafer; f
 	@$(BIN)/python examples/demo.py
 
 test: ## every check and test: Rust, then Python
-	@$(AT_ONCE_TOO) --jobs=3 setup preload $(PAGE)
+	@$(AT_ONCE_TOO) --jobs=3 setup $(PAGE)
 	@$(MAKE) --no-print-directory build
 	@$(AT_ONCE_TOO) --jobs=2 test-rust check-python
 	@$(MAKE) --no-print-directory test-python
@@ -108,16 +108,12 @@ setup: $(VENV)/.tools $(MPICH)/.tools $(VENV)/.crates ## .venv with the exact to
 build: $(VENV)/.package ## the extension module, the library for MPI programs, and the program .venv/bin/unisono
 	$(say) "building the extension module (release)"
 	@$(SHARED) $(BIN)/maturin develop --quiet --release --locked --skip-install $(HUSH)
-	@$(SHARED) cargo build --quiet --release --locked --package unisono-py
-	@$(MAKE) --no-print-directory preload
+	$(say) "building the library for MPI programs"
+	@$(SHARED) cargo build --quiet --release --locked --package unisono-py --package unisono-preload
 	@mkdir -p python/unisono/_lib $(VENV)/etc/unisono
 	@install -C "$${CARGO_TARGET_DIR:-target}"/release/libunisono_preload.so python/unisono/_lib/
 	@echo "$(CURDIR)/$(MPICH)/bin" > $(VENV)/etc/unisono/mpi-folders
 	@$(MAKE) --no-print-directory $(PAGE)
-
-preload: $(VENV)/.crates
-	$(say) "building the library for MPI programs"
-	@$(SHARED) cargo build --quiet --release --locked --package unisono-preload
 
 # The program of the pages that `unisono view` writes: two files, made by the Node.js of the environment.
 PAGE := python/unisono/_web/view.js
