@@ -100,7 +100,7 @@ def contents(path: str | os.PathLike[str], *, lines: int | None = _LINES) -> Con
         facts, rows, text = form.read(name)
         columns = list(dict.fromkeys(column for row in rows for column in row))
         rows = [{column: row.get(column) for column in columns} for row in rows]
-    except (AttributeError, KeyError, IndexError, TypeError, ValueError, csv.Error):
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError, csv.Error):
         # JSON and CSV of other makers may begin like ours, and hold something else.
         raise InputError(f"'{title(path)}' begins like a {form.name}, and is damaged or something else") from None
     if lines is not None:
@@ -218,7 +218,7 @@ def _trace(name: str) -> _Read:
     # Traces of many nodes are larger than memory holds as objects, so an event is counted when it is read.
     names: list[str] = []
     kinds: Counter[str] = Counter()
-    events, first, last = 0, math.inf, 0.0
+    events, first, last = 0, math.inf, -math.inf
     others: dict[str, Any] = {}
     for key, value in members(name, "traceEvents"):
         if key == "otherData":
@@ -230,13 +230,17 @@ def _trace(name: str) -> _Read:
             names.append(value["args"]["name"])
         if value.get("ph") == "X":
             kinds[value["name"]] += 1
-            first, last = min(first, value["ts"]), max(last, value["ts"] + value["dur"])
+            begin, end = float(value["ts"]), float(value["ts"]) + float(value["dur"])
+            if not (math.isfinite(begin) and math.isfinite(end)):
+                times = f"event {events} begins at {begin} and ends at {end}"
+                raise InputError(f"'{title(name)}': {times}; accepted are finite numbers")
+            first, last = min(first, begin), max(last, end)
     rows = [{"event": kind, "count": count} for kind, count in kinds.most_common()]
     facts = {
         "subject": "; ".join(names),
         "events": events,
         "begins_microseconds": round(first, 6) if kinds else 0.0,
-        "microseconds": round(last, 6),
+        "microseconds": round(last, 6) if kinds else 0.0,
         **others,
     }
     return facts, rows, ""

@@ -122,8 +122,8 @@ def test_boards_fail_by_their_names() -> None:
     report = json_of(*options, "--fail", "3,4", "--fail", "0,0")
     assert report["first"]["failed"] == [[0, 0], [3, 4]]
     assert report["failed"] == [[3, 4], [0, 0]]
-    assert "2 failed (3,4 and 0,0)" in call(*options, "--fail", "3,4", "--fail", "0,0").out
-    assert "3 failed (3,4, 2 drawn)" in call(*options, "--fail", "3,4", "--fail", "2").out
+    assert "2 failed (3,4; 0,0)" in call(*options, "--fail", "3,4", "--fail", "0,0").out
+    assert "3 failed (3,4; 2 drawn)" in call(*options, "--fail", "3,4", "--fail", "2").out
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_boards_fail_by_their_names() -> None:
     [
         (["16,0"], "there is no board 16,0; accepted are rows 0 to 15 and columns 0 to 15 of hx2mesh-small"),
         (["1,2", "1,2"], "board 1,2 is named twice"),
-        (["1,2,3"], "is not a whole number"),
+        (["1,2,3"], "'1,2,3' is no board; accepted are its row and column"),
         (["3", "4"], "--fail has 2 numbers of boards to draw"),
         (["x"], "is not a whole number"),
     ],

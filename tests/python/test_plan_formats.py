@@ -103,3 +103,31 @@ def test_a_plan_for_csl_notes_what_is_not_counted(op: str, dtype: str, counted: 
     said = f"CSL combines the {op} of {dtype} by @map, whose cycles are not published and count as 0"
     assert (said in note) is not counted
     assert "@map" not in (json_of("plan", *where)["note"] or "")
+
+
+@pytest.mark.parametrize("name", ["openmpi", "ucc", "nccl"])
+def test_a_barrier_is_planned_for_libraries_that_have_one(name: str) -> None:
+    ran = call("plan", "barrier", "--machine", "archer", "--ranks", "8", "--for", name)
+    assert (ran.code, ran.err) == (0, "") if name == "openmpi" else "barrier on 8 ranks" in ran.err
+    assert "serves no call" not in ran.err
+
+
+def test_another_ending_for_code_names_the_way(tmp_path: Path) -> None:
+    ran = call("plan", *GPUS, "--for", "msccl", "-o", str(tmp_path / "x.xml"))
+    assert ran.code == 2
+    assert "write a .sched, and 'unisono emit FILE.sched --format msccl-xml'" in ran.err
+    ran = call("plan", *GPUS, "--for", "rccl", "-o", str(tmp_path / "x.csv"))
+    assert ran.code == 2
+    assert "'rccl' is not a" in ran.err
+
+
+def test_a_report_for_a_library_is_named_as_such(tmp_path: Path) -> None:
+    out = str(tmp_path / "rules.json")
+    ran = call("plan", *RANKS, "--for", "openmpi-json", "-o", out)
+    assert (ran.code, ran.err) == (0, "")
+    assert f"note: {out} is the report of the plan; any other ending writes the file for openmpi-json" in ran.out
+
+
+def test_emit_takes_the_name_of_a_library(tmp_path: Path) -> None:
+    plan = un.plan("allreduce", "dgx-h100", bytes="1MiB", target="msccl")
+    assert un.emit_files(plan.schedule, "msccl") == un.emit_files(plan.schedule, "msccl-xml")

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import unisono as un
 from unisono.tasks.recording import record
 
 START = """
@@ -84,3 +85,10 @@ def test_a_failure_with_zeros_alone_is_none(tmp_path: Path) -> None:
     steps, (note,) = recorded(tmp_path, "for k in range(2): 1 / float(sweep())")
     assert steps == ["step", "total", "b"] * 2
     assert "made up here" in note
+
+
+def test_an_error_of_the_library_names_its_line(tmp_path: Path) -> None:
+    script = tmp_path / "wrong.py"
+    script.write_text('import unisono as un\n\nun.plan("foo", "archer", shape=8)\n')
+    with pytest.raises(un.InputError, match=r"wrong.py', line 3 \(`un.plan\(.*\)`\): 'foo' is not a collective"):
+        record(str(script))

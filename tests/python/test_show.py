@@ -7,6 +7,7 @@ import pytest
 import unisono as un
 from hypothesis import given
 from hypothesis import strategies as st
+from unisono.base.json_streams import members
 from unisono.contents import FORMS, contents
 
 from .conftest import ROOT, call, json_of
@@ -238,3 +239,31 @@ def test_a_cut_trace_is_refused(tmp_path: Path, text: str) -> None:
     ran = call("show", str(path))
     assert ran.code == 2
     assert "cut.json' is not JSON: " in ran.err or "damaged" in ran.err
+
+
+def test_damage_is_named_by_its_place_in_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unisono.base.json_streams._PIECE", 64)
+    file = tmp_path / "trace.json"
+    events = [json.dumps({"ph": "X", "name": "a", "ts": at, "dur": 1}) for at in range(100)]
+    events[90] = '{"ph" "X"}'
+    file.write_text('{"traceEvents": [\n' + ",\n".join(events) + "\n]}\n")
+    with pytest.raises(un.InputError, match=r"line 92 column 7: Expecting ':' delimiter"):
+        list(members(file, "traceEvents"))
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "1" + 400 * "0"])
+def test_times_that_are_no_numbers_are_refused(tmp_path: Path, number: str) -> None:
+    file = tmp_path / "trace.json"
+    file.write_text('{"traceEvents": [{"ph": "X", "name": "a", "ts": ' + number + ', "dur": 1}]}')
+    ran = call("show", str(file))
+    assert (ran.code, ran.out) == (2, "")
+    assert "trace.json" in ran.err
+
+
+def test_long_names_do_not_widen_all_rows(tmp_path: Path) -> None:
+    file = tmp_path / "trace.json"
+    names = ["n" * 50_000, *map(str, range(200))]
+    file.write_text(json.dumps({"traceEvents": [{"ph": "X", "name": n, "ts": 0, "dur": 1} for n in names]}))
+    ran = call("show", str(file), "--all")
+    assert ran.code == 0
+    assert len(ran.out) < 1 << 19

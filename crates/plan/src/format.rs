@@ -1,7 +1,7 @@
 //! The formats that plans are made for: code, tuning files of libraries, and the `.plan` file of MPI programs.
 
 use unisono_algorithms::Means;
-use unisono_collective::{Choice, DecisionTable, OperatorClass, Row};
+use unisono_collective::{Choice, DecisionTable, Kind, OperatorClass, Row};
 use unisono_emit::{
     EMITTERS, Emitter,
     tuning::{LibraryTable, TUNINGS, Tuning},
@@ -137,7 +137,7 @@ fn names(
 ) -> Result<(), String> {
     let c = problem.collective;
     let bytes = u64::from(c.elements) * c.dtype.bytes();
-    let class = match (c.kind.reduces(), c.operator.commutative()) {
+    let class = match (c.kind.reduces() && c.kind != Kind::Barrier, c.operator.commutative()) {
         (false, _) => OperatorClass::None,
         (true, true) => OperatorClass::Commutative,
         (true, false) => OperatorClass::Ordered,

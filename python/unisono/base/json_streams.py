@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
@@ -13,7 +14,7 @@ __all__ = ["members"]
 
 #: Characters that are read at once, and the most of one value.
 _PIECE, _MOST = 1 << 20, 1 << 26
-_BLANK = " \t\n\r"
+_BLANK = re.compile(r"[ \t\n\r]*")
 
 
 def members(path: str | os.PathLike[str], long: str) -> Iterator[tuple[str, Any]]:
@@ -43,6 +44,8 @@ class _Reader:
     def __init__(self, file: TextIO) -> None:
         self._file = file
         self._text, self._at, self._ended = "", 0, False
+        # What was dropped: lines, and characters of the line that it ends in.
+        self._lines, self._column = 0, 0
         self._decode = json.JSONDecoder().raw_decode
 
     def members(self, long: str) -> Iterator[tuple[str, Any]]:
@@ -78,19 +81,18 @@ class _Reader:
     def _next(self) -> str:
         """The next character that is not blank; nothing at the end."""
         while True:
-            text, at = self._text, self._at
-            while at < len(text) and text[at] in _BLANK:
-                at += 1
-            self._at = at
-            if at < len(text):
-                return text[at]
+            blank = _BLANK.match(self._text, self._at)
+            self._at = blank.end() if blank else self._at
+            if self._at < len(self._text):
+                return self._text[self._at]
             if not self._read():
                 return ""
 
     def _expect(self, mark: str) -> None:
         found = self._next()
         if found != mark:
-            raise ValueError(f"{found!r} stands where '{mark}' is expected" if found else f"it ends before '{mark}'")
+            where = f"{self._place(self._at)}: {found!r} stands where '{mark}' is expected"
+            raise ValueError(where if found else f"it ends before '{mark}'")
         self._at += 1
 
     def _value(self) -> Any:
@@ -98,19 +100,32 @@ class _Reader:
         while True:
             try:
                 value, end = self._decode(self._text, self._at)
-            except json.JSONDecodeError:
+            except json.JSONDecodeError as error:
                 # It may go on behind what is read.
-                if len(self._text) - self._at > _MOST or not self._read():
-                    raise
+                if len(self._text) - self._at > _MOST:
+                    raise ValueError(f"{self._place(self._at)} is a value of more than 64 MiB") from None
+                if not self._read():
+                    raise ValueError(f"{self._place(error.pos)}: {error.msg}") from None
                 continue
             # A number at the end may have more digits.
             if end < len(self._text) or not self._read():
                 self._at = end
                 return value
 
+    def _passed(self, at: int) -> tuple[int, int]:
+        """The lines of the file before a place in the text that is held, and the characters before it in its own."""
+        lines, last = self._text.count("\n", 0, at), self._text.rfind("\n", 0, at)
+        return self._lines + lines, at - last - 1 if lines else self._column + at
+
+    def _place(self, at: int) -> str:
+        """A place in the text that is held, counted from the begin of the file."""
+        lines, column = self._passed(at)
+        return f"line {lines + 1} column {column + 1}"
+
     def _read(self) -> bool:
         """Reads more text, and drops what is behind; False at the end of the file."""
         piece = "" if self._ended else self._file.read(max(_PIECE, len(self._text) - self._at))
         self._ended = not piece
+        self._lines, self._column = self._passed(self._at)
         self._text, self._at = self._text[self._at :] + piece, 0
         return bool(piece)

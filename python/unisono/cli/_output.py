@@ -24,6 +24,8 @@ _OF_BLOCKS = {
 }
 #: Columns of a table that no terminal bounds, so that a pipe always gets the same text.
 _PIPE_WIDTH = 160
+#: The most characters of a line of a cell.
+_WIDEST = 200
 #: Characters between two columns of a table.
 _GAP = 3
 
@@ -110,27 +112,26 @@ def print_table(
         from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    # Headings and cells break between words only, unless a terminal is too narrow for that.
+    # Headings and cells break between words only. Where a terminal is too narrow for that, it continues lines itself.
     texts = [[column, *(row[at] for row in rows)] for at, column in enumerate(columns)]
     widths = [max((len(word) for text in of for word in text.split()), default=0) for of in texts]
     for at, column in enumerate(columns):
         if column in (*right, *whole):
             widths[at] = max(widths[at], *map(len, texts[at]))
+    widths = [min(width, _WIDEST) for width in widths]
     terminal = sys.stdout.isatty() and not _among_ranks()
     least = sum(widths) + _GAP * (len(columns) - 1)
-    if terminal and least > shutil.get_terminal_size().columns:
-        widths = [max(map(len, column.split()), default=0) for column in columns]
     for at, column in enumerate(columns):
         table.add_column(
             column,
             justify="right" if column in right else "left",
-            no_wrap=column in (*right, *whole),
+            no_wrap=column in (*right, *whole) and widths[at] < _WIDEST,
             overflow="fold",
             min_width=widths[at],
         )
     for row in rows:
         table.add_row(*map(printable, row))
-    width = None if terminal else max(_PIPE_WIDTH, least)
+    width = max(shutil.get_terminal_size().columns if terminal else _PIPE_WIDTH, least)
     console = Console(file=sys.stdout, width=width, markup=False, highlight=False, emoji=False, force_terminal=terminal)
     with console.capture() as capture:
         console.print(table)

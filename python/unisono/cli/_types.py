@@ -93,6 +93,8 @@ class FailedBoards(click.ParamType[int | tuple[int, int]]):
         if not comma:
             # A number below 0 is refused beside all other wrong numbers of boards.
             return -_whole(self, row[1:], param, ctx) if row.startswith("-") else _whole(self, row, param, ctx)
+        if not (row.strip().isdecimal() and column.strip().isdecimal()):
+            self.fail(f"'{value}' is no board; accepted are its row and column from 0 on, as in 3,4", param, ctx)
         return _whole(self, row, param, ctx), _whole(self, column, param, ctx)
 
 

@@ -81,9 +81,9 @@ def allocate(
         return
     rows, columns = report["boards"]
     upper = report["upper_level"]
-    listed = " and ".join(f"{row},{column}" for row, column in named[:_SHOWN])
-    more = f" and {len(named) - _SHOWN} more named" if len(named) > _SHOWN else ""
-    of_named = f" ({listed}{more}{f', {drawn} drawn' if drawn else ''})" if named else ""
+    listed = "; ".join(f"{row},{column}" for row, column in named[:_SHOWN])
+    more = f" and {len(named) - _SHOWN} more" if len(named) > _SHOWN else ""
+    of_named = f" ({listed}{more}{f'; {drawn} drawn' if drawn else ''})" if named else ""
     failed = f"{report['fail']} failed{of_named}"
     print_lines(f"{jobs} jobs on {rows} x {columns} boards of {report['machine']}, {failed}, {samples} samples")
     print_fields(

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from unisono import NotExpressibleError, emit_files
+from unisono.base import names
 from unisono.cli._completion import of_names
 from unisono.cli._failures import NO, say
 from unisono.cli._options import file_or_plan_options, json_option, limit_options, schedule_of
@@ -69,6 +70,7 @@ def emit(
     """Writes the schedule in FILE, or the one planned for COLLECTIVE, as code."""
     refuse_unused(() if form == "mscclpp" else NOT_FOR_GPUS)
     check_target(output)
+    form = names.format_of(form)
     target = form if form in PLANNED_FORMATS else None
     try:
         schedule = schedule_of(file_or_collective, machine, options, "emit", target=target)

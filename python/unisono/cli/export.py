@@ -27,7 +27,11 @@ __all__ = ["export"]
 )
 @click.option("-o", "--output", metavar="FILE", required=True, help="The file to write.")
 @click.option("--library", metavar="FILE", help="For mpich-json: the libmpi.so.12 that is to read it, or its table.")
-@click.option("--check/--no-check", default=True, help="Run the library, where it is here, and see.")
+@click.option(
+    "--check/--no-check",
+    default=True,
+    help="Run the library with the file, where it is installed.",
+)
 @json_option
 @limit_options
 def export(table: str, target: str, output: str, library: str | None, check: bool, as_json: bool) -> int:

@@ -30,7 +30,7 @@ from unisono.cli._output import (
 )
 from unisono.cli._pictures import check_picture
 from unisono.cli._types import COLLECTIVE
-from unisono.planning.emission import TUNINGS
+from unisono.planning.emission import FORMATS, TARGETS, TUNINGS
 
 __all__ = ["plan", "print_candidates", "print_report"]
 
@@ -86,14 +86,21 @@ def plan(
     tunes = output is not None and target in TUNINGS and not output.endswith((".json", ".sched", ".plan"))
     if output is not None:
         if not (tunes or output.endswith((".json", ".sched", ".plan"))):
-            raise click.BadParameter(
-                f"'{output}' ends in none of .json (the report), .sched (the schedule) and .plan (a plan for MPI)"
-            )
+            if target is not None and target in FORMATS:
+                raise InputError(
+                    f"'{output}' ends in none of .json (the report), .sched (the schedule) and .plan (a plan for MPI); "
+                    f"write a .sched, and 'unisono emit FILE.sched --format {target}' makes the files for {target}"
+                )
+            # Planning refuses a target that there is not.
+            if target is None or target in TARGETS:
+                raise click.BadParameter(
+                    f"'{output}' ends in none of .json (the report), .sched (the schedule) and .plan (a plan for MPI)"
+                )
         check_writable(output)
     if serve is not None and not tunes and (output is None or not output.endswith(".plan")):
         raise InputError(
             "--serve chooses the sizes that a .plan or a tuning file serves; name a .plan with -o FILE.plan, or a "
-            f"tuning file with --for ({', '.join(TUNINGS)}) and -o"
+            f"tuning file with --for ({', '.join(TUNINGS)}) and -o, whose name ends in none of .json, .sched and .plan"
         )
     if unlike_bits and (output is None or not output.endswith(".plan")):
         raise InputError("--unlike-bits permits what a .plan serves; name one with -o FILE.plan")
@@ -142,6 +149,8 @@ def plan(
     wrote = [file for file in (output, certificate, plot) if file is not None]
     if wrote:
         print_lines("", f"wrote {' and '.join(wrote)}")
+    if output is not None and output.endswith(".json") and target in TUNINGS:
+        print_lines(f"note: {output} is the report of the plan; any other ending writes the file for {target}")
     if tuning is not None:
         print_lines(f"load it with: {' '.join(tuning['load'])}", *(f"note: {note}" for note in tuning["notes"]))
 
@@ -290,7 +299,7 @@ def print_candidates(candidates: list[Candidate], limit: int | None, target: str
         print_lines("simulated candidates are listed first; the time of a model may be lower than that of a simulation")
     refused = next((c for c in candidates if c["refused"] is not None), None)
     if refused is not None:
-        print_lines(f"{refused['algorithm']} {params_text(refused['params'])}: {refused['refused']}")
+        print_lines(f"{refused['algorithm']} {params_text(refused['params'])}".rstrip() + f": {refused['refused']}")
     left = len(candidates) - len(shown) - sum(alike.values())
     if left > 0 or alike:
         print_lines(f"and {left} more: --all" if left > 0 else "--all lists candidates that are alike too")

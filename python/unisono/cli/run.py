@@ -19,7 +19,7 @@ __all__ = ["run"]
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option("-n", "--ranks", type=int, required=True, metavar="N", help="How many ranks to start.")
 @click.option("--plan", metavar="FILE.plan", help="The plan that serves the program's collectives.")
-@click.option("--report", metavar="FILE|stderr", help="Say what ran, when the program ends.")
+@click.option("--report", metavar="FILE|stderr", help="Write what ran, when the program ends.")
 @click.option("--check", is_flag=True, help="Run every planned collective by the MPI library too, and compare.")
 @click.option("--safe-ops", is_flag=True, help="The program's own operators are associative: plans may serve them.")
 @click.option("--nonblocking", is_flag=True, help="The plan serves MPI_Iallreduce and its like too.")
@@ -32,7 +32,7 @@ __all__ = ["run"]
 @click.option(
     "--anywhere", is_flag=True, help="Use rows also where ranks wait in another way than where they were tuned."
 )
-@click.option("--off", is_flag=True, help="Load the library, but let it stand aside.")
+@click.option("--off", is_flag=True, help="Load the library, but leave all calls to MPI.")
 @click.option(
     "--launcher",
     "--mpiexec",

@@ -18,13 +18,15 @@ __all__ = ["draw", "layout", "route"]
 #: The most nodes that are numbered.
 _NUMBERED = 64
 #: The most cables times nodes among which cables are bent; pictures of more have thin cables that no eye follows.
-_BENT = 1 << 16
+_BENT = 1 << 14
 #: The distance between circles, and between the middles of neighbors on one.
 _APART, _BESIDE = 2.0, 1.0
 #: Around a node, where no other node's cable passes; the side of a switch is as long as that of an accelerator.
 _MARGIN = 0.08
 #: Bends that are tried, as parts of a cable's length.
-_BENDS = tuple(sign * part / 100 for part in range(4, 101, 4) for sign in (1, -1))
+_BENDS = tuple(sign * part / 100 for part in (4, 8, 12, 20, 30, 45, 70, 100) for sign in (1, -1))
+#: Points of a cable a unit of length at which it is compared with nodes.
+_POINTS = 8
 
 
 def draw(canvas: Canvas, machine: Machine, _table: Mapping[str, Any]) -> str:
@@ -117,9 +119,9 @@ def route(places: Sequence[Point], a: int, b: int) -> list[Point]:
 
 
 def _fine(points: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
-    """Points along a line, a tenth of an accelerator apart or less."""
+    """Points along a line, less than half an accelerator apart."""
     parts = []
     for start, end in pairwise(points):
-        steps = int(np.hypot(*(end - start)) * 16) + 2
+        steps = int(np.hypot(*(end - start)) * _POINTS) + 2
         parts.append(start + (end - start) * np.linspace(0, 1, steps)[:, None])
     return np.concatenate(parts)

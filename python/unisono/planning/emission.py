@@ -6,6 +6,7 @@ from pathlib import Path
 
 from unisono import _core
 from unisono._core import InputError, Schedule
+from unisono.base import names
 from unisono.base.files import check_folder, check_writable, file_name, read_text, title, write, write_folder
 from unisono.base.reports import Diagnostic
 
@@ -56,7 +57,7 @@ def emit_files(
         NotExpressibleError: the target cannot express the schedule, with the reason.
 
     """
-    return _core.emit(schedule, target, in_place, gpus_per_box, thread_blocks)
+    return _core.emit(schedule, names.format_of(target), in_place, gpus_per_box, thread_blocks)
 
 
 def emit(

@@ -1,5 +1,6 @@
 """Schedules and GOAL programs on simulated machines."""
 
+import math
 import os
 from collections.abc import Sequence, Sized
 from fractions import Fraction
@@ -141,6 +142,8 @@ def _parameters(given: dict[str, float | None]) -> tuple[tuple[int | None, ...],
             found.append(None)
             continue
         if is_fraction[name]:
+            if not math.isfinite(value):
+                raise InputError(f"{name} is {value}; accepted are numbers from 0 to (2^63 - 1) / 1000")
             exact = Fraction(repr(finite(name, value))) * scale
             if exact.denominator != 1:
                 raise InputError(f"{name} is {value}; accepted are multiples of 0.001 ns, a picosecond")
@@ -149,7 +152,8 @@ def _parameters(given: dict[str, float | None]) -> tuple[tuple[int | None, ...],
             count = whole(name, value) * scale
         if not 0 <= count < 2**63:
             most = "2^63 - 1" if scale == 1 else "(2^63 - 1) / 1000"
-            raise InputError(f"{name} is {value}; accepted are whole numbers from 0 to {most}")
+            numbers = "numbers" if is_fraction[name] else "whole numbers"
+            raise InputError(f"{name} is {value}; accepted are {numbers} from 0 to {most}")
         found.append(count)
     return tuple(found), ticks
 

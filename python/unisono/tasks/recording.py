@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from unisono._core import Error, InputError
+from unisono._core import Error, InputError, UnsupportedError
 from unisono.base.files import check_regular
 
 __all__ = ["ROUNDS", "Recorded", "fetched", "made", "record", "recording"]
@@ -188,13 +188,23 @@ def _attempt(path: str, arguments: Sequence[str], rounds: int, *, falling: bool)
                 failure.__cause__ = ended
                 return found, failure
         except Error as refused:
-            return found, refused
+            return found, _refused(path, refused)
         except Exception as wrong:
             unknown = ", after a fetch, which gives zeros where a program is only recorded" if found._unknown else ""
             failure = Error(f"'{path}'{_place(path, wrong)} failed{unknown}: {_last_line(wrong)}")
             failure.__cause__ = wrong
             return found, failure
     return found, None
+
+
+def _refused(path: str, refused: Error) -> Error:
+    """An error of the library that the file does not catch, with the line that caused it."""
+    place = _place(path, refused)
+    if not place or type(refused) not in (InputError, UnsupportedError):
+        return refused
+    failure = type(refused)(f"'{path}'{place.rstrip(',')}: {str(refused) or type(refused).__name__}")
+    failure.__cause__ = refused
+    return failure
 
 
 def _place(path: str, wrong: Exception) -> str:
@@ -207,7 +217,11 @@ def _place(path: str, wrong: Exception) -> str:
 
 def _last_line(wrong: Exception) -> str:
     """The exception as the last line of a traceback has it: its name, and its message if it has one."""
-    return f"{type(wrong).__name__}: {wrong}" if str(wrong) else type(wrong).__name__
+    try:
+        message = str(wrong)
+    except Exception:
+        message = "its message could not be made"
+    return f"{type(wrong).__name__}: {message}" if message else type(wrong).__name__
 
 
 def _notes(found: Recorded) -> list[str]:

@@ -141,7 +141,7 @@ impl Tuning for NcclTunerCsv {
         let (rows, left, placed) = view.finish()?;
         let mut notes = vec![
             "lines with -1 nodes hold for any number of them".to_owned(),
-            "without protocol= the protocol is simple, which short messages do not like".to_owned(),
+            "without protocol= the protocol is simple, which is slow for short messages".to_owned(),
             "calls that no line serves run on one channel, which is the plugin's choice where it finds no line"
                 .to_owned(),
             "checked through the plugin's interface, and not run on a GPU".to_owned(),

@@ -125,7 +125,7 @@ impl Tuning for NcclxCsv {
             "sizes of allreduce, broadcast and reduce are compared after a division by the ranks: a range ends up to one \
              byte a rank later than in the table"
                 .to_owned(),
-            "without protocol= the protocol is simple, which short messages do not like".to_owned(),
+            "without protocol= the protocol is simple, which is slow for short messages".to_owned(),
             "a chunk-size needs NCCLX of July 2026 or later, and its version 2.30".to_owned(),
             "checked by a reader of the same rules, and not run on a GPU".to_owned(),
         ];
