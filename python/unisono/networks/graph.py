@@ -18,7 +18,7 @@ __all__ = ["draw", "layout", "route"]
 #: The most nodes that are numbered.
 _NUMBERED = 64
 #: The most cables times nodes among which cables are bent; pictures of more have thin cables that no eye follows.
-_BENT = 1 << 14
+_BENT = 40_000
 #: The distance between circles, and between the middles of neighbors on one.
 _APART, _BESIDE = 2.0, 1.0
 #: Around a node, where no other node's cable passes; the side of a switch is as long as that of an accelerator.
