@@ -57,7 +57,7 @@ def emit_files(
         NotExpressibleError: the target cannot express the schedule, with the reason.
 
     """
-    return _core.emit(schedule, names.format_of(target), in_place, gpus_per_box, thread_blocks)
+    return _core.emit(schedule, names.format_of(names.named("the target", target)), in_place, gpus_per_box, thread_blocks)
 
 
 def emit(
