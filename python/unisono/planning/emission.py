@@ -57,7 +57,8 @@ def emit_files(
         NotExpressibleError: the target cannot express the schedule, with the reason.
 
     """
-    return _core.emit(schedule, names.format_of(names.named("the target", target)), in_place, gpus_per_box, thread_blocks)
+    form = names.format_of(names.named("the target", target))
+    return _core.emit(schedule, form, in_place, gpus_per_box, thread_blocks)
 
 
 def emit(
