@@ -1,0 +1,6 @@
+//! The integration tests of the crate, as one binary.
+
+mod excerpt;
+mod interrupt;
+mod limits;
+mod narrow;
