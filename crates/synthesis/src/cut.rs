@@ -25,7 +25,7 @@ pub struct Cut {
 
 impl Cut {
     /// The cut of a set.
-    fn of(graph: &Graph, roots: &[u32], inside: Vec<bool>) -> Self {
+    pub fn of(graph: &Graph, roots: &[u32], inside: Vec<bool>) -> Self {
         let blocks = roots.iter().filter(|&&root| inside[root as usize]).count() as u64;
         let leaves = |arc: &&crate::Arc| inside[arc.from as usize] && !inside[arc.to as usize];
         let rate = graph.arcs().iter().filter(leaves).map(|arc| arc.rate).sum();
@@ -37,7 +37,7 @@ impl Cut {
         if self.blocks == 0 { 0.0 } else { self.blocks as f64 / self.rate as f64 }
     }
 
-    pub(crate) fn exceeds(&self, other: &Cut) -> bool {
+    pub fn exceeds(&self, other: &Cut) -> bool {
         u128::from(self.blocks) * u128::from(other.rate) > u128::from(other.blocks) * u128::from(self.rate)
     }
 }
@@ -114,42 +114,4 @@ pub fn simple(graph: &Graph, roots: &[u32]) -> Cut {
         }
     }
     best
-}
-
-#[cfg(test)]
-pub(crate) mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::Arc;
-
-    /// Every set of nodes that lacks a rank.
-    pub(crate) fn by_hand(graph: &Graph, roots: &[u32]) -> Cut {
-        let nodes = graph.nodes();
-        let sets = (0_u32..1 << nodes).filter(|set| (0..graph.ranks()).any(|rank| set >> rank & 1 == 0));
-        let cuts = sets.map(|set| Cut::of(graph, roots, (0..nodes).map(|n| set >> n & 1 == 1).collect()));
-        cuts.reduce(|a, b| if b.exceeds(&a) { b } else { a }).unwrap()
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(1000))]
-        #[test]
-        fn the_cut_is_the_best_of_all(
-            ranks in 2_u32..13,
-            relays in 0_u32..11,
-            arcs in prop::collection::vec((0_u32..12, 0_u32..12, 1_u64..30), 1..40),
-            some in any::<u16>(),
-        ) {
-            let nodes = (ranks + relays).min(12);
-            // A ring, so that every rank is reached.
-            let ring = (0..nodes).map(|n| Arc { from: n, to: (n + 1) % nodes, rate: 1 + u64::from(n % 3) });
-            let more = arcs.into_iter().map(|(a, b, rate)| Arc { from: a % nodes, to: b % nodes, rate });
-            let graph = Graph::new(ranks, nodes, ring.chain(more));
-            let roots: Vec<u32> = (0..ranks).filter(|r| some >> r & 1 == 1).collect();
-            let (found, expected) = (largest(&graph, &roots, &(0..ranks).collect::<Vec<_>>()), by_hand(&graph, &roots));
-            prop_assert!(!found.exceeds(&expected) && !expected.exceeds(&found), "{found:?} {expected:?}");
-            let again = Cut::of(&graph, &roots, found.inside.clone());
-            prop_assert!(roots.is_empty() || again == found);
-        }
-    }
 }

@@ -47,9 +47,9 @@ pub struct TreeEdge {
 /// When the messages of a forest begin, in the order of roots, chunks and edges, and when the last one is there. Of
 /// roots that are alike, those of one.
 #[derive(Debug)]
-pub(crate) struct Times {
+pub struct Times {
     begins: Vec<f64>,
-    pub(crate) end: f64,
+    pub end: f64,
 }
 
 impl Forest {

@@ -154,7 +154,7 @@ impl Graph {
 
     /// The ranks to which a network routes messages from one rank over relays alone: some way over relays is the
     /// shortest of all, and none through another rank is as short.
-    pub(crate) fn reached(&self, from: u32) -> Vec<bool> {
+    pub fn reached(&self, from: u32) -> Vec<bool> {
         let Levels { distance, through_rank, .. } = self.levels(from);
         let direct = |rank: usize| rank != from as usize && distance[rank] != u32::MAX && !through_rank[rank];
         (0..self.ranks as usize).map(direct).collect()
@@ -211,7 +211,7 @@ impl Graph {
 
     /// The arcs and relays that shortest ways between ranks over relays use ([`Graph::reached`]); all ranks, and the
     /// same unit.
-    pub(crate) fn routed(&self) -> Self {
+    pub fn routed(&self) -> Self {
         if self.nodes() == self.ranks {
             // Without relays, the ways over relays alone are the arcs themselves.
             return self.clone();
@@ -281,112 +281,4 @@ struct Levels {
 
 fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
-}
-
-/// A network of a test: a line over all nodes, so that every rank is reached, and cables between nodes of any number.
-/// Both directions are alike, so that relays send what they get.
-#[cfg(test)]
-pub(crate) fn drawn(ranks: u32, relays: u32, cables: Vec<(u32, u32, u64)>) -> Graph {
-    let nodes = ranks + relays;
-    let line = (0..nodes - 1).map(|n| (n, n + 1, 2));
-    let cables = line.chain(cables.into_iter().map(|(a, b, rate)| (a % nodes, b % nodes, rate)));
-    let arcs = cables.flat_map(|(a, b, rate)| [Arc { from: a, to: b, rate }, Arc { from: b, to: a, rate }]);
-    Graph::new(ranks, nodes, arcs)
-}
-
-/// Boxes of `each` ranks with a switch; interfaces of the ranks of a box lead to leaves, and these to two spines.
-#[cfg(test)]
-pub(crate) fn cluster(boxes: u32, each: u32) -> Graph {
-    let ranks = boxes * each;
-    let (switch, port, leaf) = (ranks, ranks + boxes, 2 * ranks + boxes);
-    let mut cables = Vec::new();
-    for b in 0..boxes {
-        for k in 0..each {
-            let rank = b * each + k;
-            cables.extend([(rank, switch + b, 9), (rank, port + rank, 1), (port + rank, leaf + k, 1)]);
-        }
-    }
-    for k in 0..each {
-        cables.extend([(leaf + k, leaf + each, 1), (leaf + k, leaf + each + 1, 1)]);
-    }
-    let arcs = |(a, b, rate)| [Arc { from: a, to: b, rate }, Arc { from: b, to: a, rate }];
-    Graph::new(ranks, leaf + each + 2, cables.into_iter().flat_map(arcs))
-}
-
-#[cfg(test)]
-mod tests {
-    use unisono_machine::network::{Cable, PlaneBuilder};
-
-    use super::*;
-
-    /// Two ranks with a cable of each rate.
-    fn pair(gbps: &[f64]) -> Graph {
-        let mut builder = PlaneBuilder::new(2, 0, gbps.len() as u64).unwrap();
-        for _ in gbps {
-            builder.cable(0, 1, Cable::Dac);
-        }
-        Graph::of_plane(&builder.finish().unwrap(), &[0, 1], 1, |link| gbps[link as usize % gbps.len()])
-    }
-
-    fn gbps(graph: &Graph, at: usize) -> f64 {
-        graph.arcs()[at].rate as f64 * graph.bytes_per_ns() * 8.0
-    }
-
-    #[test]
-    fn whole_kilobits_are_exact_and_have_the_largest_unit() {
-        for rate in [31.2, 12.345_678, 100.0, 0.000_001] {
-            let graph = pair(&[rate]);
-            assert_eq!(graph.arcs()[0].rate, 1);
-            assert_eq!(graph.bytes_per_ns(), (rate * 1e6).round() / 8e6);
-        }
-    }
-
-    #[test]
-    fn rates_are_never_too_low_and_hardly_too_high() {
-        let sets: [&[f64]; 6] = [&[1e-9], &[1.4e-6], &[1e15; 3], &[1e15, 1e-9], &[400.0 / 3.0, 25.0], &[1e9; 20_000]];
-        for set in sets {
-            let (found, given) = (gbps(&pair(set), 0), set.iter().sum::<f64>());
-            assert!(found >= given * (1.0 - 1e-12) && found <= given * (1.0 + 1e-12), "{found:e} {given:e}");
-        }
-    }
-
-    fn cables(of: &[(u32, u32, u64)]) -> impl Iterator<Item = Arc> {
-        of.iter().flat_map(|&(a, b, rate)| [Arc { from: a, to: b, rate }, Arc { from: b, to: a, rate }])
-    }
-
-    /// Ranks 0, 1 and 2 in a line, a relay between 0 and 2, and a longer way between these over two more relays.
-    fn line_and_relays() -> Graph {
-        Graph::new(3, 6, cables(&[(0, 1, 6), (1, 2, 6), (0, 3, 4), (3, 2, 4), (0, 4, 2), (4, 5, 2), (5, 2, 2)]))
-    }
-
-    #[test]
-    fn ways_that_a_rank_shares_are_not_of_relays_alone() {
-        // From 0 to 2 the way over rank 1 is as short as that over relay 3.
-        assert_eq!(line_and_relays().reached(0), [false, true, false]);
-        let graph = Graph::new(2, 4, cables(&[(0, 2, 1), (2, 1, 1), (0, 3, 1), (3, 1, 1)]));
-        assert_eq!(graph.reached(0), [false, true]);
-    }
-
-    #[test]
-    fn without_relays_all_arcs_are_used() {
-        let graph = Graph::new(4, 4, cables(&[(0, 1, 6), (1, 2, 2), (0, 2, 4), (2, 3, 2)]));
-        assert_eq!(graph.routed(), graph);
-        // Seen as a graph with a relay that nothing leads to, so that the ways are searched.
-        let arcs = cables(&[(0, 1, 6), (1, 2, 2), (0, 2, 4), (2, 3, 2), (4, 5, 2)]);
-        let routed = Graph::new(4, 6, arcs).routed();
-        assert_eq!((routed.nodes(), routed.arcs()), (4, graph.arcs()));
-    }
-
-    #[test]
-    fn what_messages_do_not_use_is_left_out() {
-        let whole = line_and_relays();
-        let routed = whole.routed();
-        assert_eq!((routed.ranks(), routed.nodes(), routed.arcs().len()), (3, 3, 4));
-        // Rates have the unit of the whole graph.
-        assert_eq!(routed.arcs().iter().map(|arc| arc.rate).collect::<Vec<_>>(), [3; 4]);
-        assert!((routed.bytes_per_ns() - whole.bytes_per_ns()).abs() < 1e-15);
-        let graph = Graph::new(2, 5, cables(&[(0, 3, 4), (3, 1, 4), (0, 2, 2), (2, 4, 2), (4, 1, 2)]));
-        let routed = graph.routed();
-        assert_eq!((routed.nodes(), routed.place(2), routed.arcs().len()), (3, 3, 4));
-    }
 }

@@ -14,7 +14,7 @@ pub(crate) struct Job {
 
 /// Messages with the links that each goes over, none of which has two messages at once.
 #[derive(Default)]
-pub(crate) struct Jobs {
+pub struct Jobs {
     pub(crate) list: Vec<Job>,
     pub(crate) classes: Vec<Class>,
     /// The send machines of each sender.
@@ -44,7 +44,7 @@ pub(crate) struct Class {
 
 /// The hosts that work on the messages of a class. Of hosts that are alike, one stands for all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Work {
+pub enum Work {
     /// No host.
     Unknown,
     /// The hosts at both ends of a message, forwards.
@@ -56,24 +56,24 @@ pub(crate) enum Work {
 impl Jobs {
     /// No messages yet. What a message brings is sent on so many times of its length later: then little delays, which
     /// packets on links that they share have, hold up no other messages, since a link sends in a fixed order.
-    pub(crate) fn with_slack(slack: f64) -> Self {
+    pub fn with_slack(slack: f64) -> Self {
         Self { slack, ..Self::default() }
     }
 
     /// Adds a sender with so many machines.
-    pub(crate) fn sender(&mut self, machines: u32) -> u32 {
+    pub fn sender(&mut self, machines: u32) -> u32 {
         self.senders.push(machines);
         narrow::<u32>(self.senders.len()) - 1
     }
 
     /// The messages of a class hold a machine of a sender.
-    pub(crate) fn sent_by(&mut self, class: u32, sender: u32, held: f64) {
+    pub fn sent_by(&mut self, class: u32, sender: u32, held: f64) {
         self.classes[class as usize].sender = Some((sender, held));
     }
 
     /// Adds a class: messages of one unit over the same links that are followed by the same messages, but for their
     /// data.
-    pub(crate) fn class(&mut self, links: &[u32]) -> u32 {
+    pub fn class(&mut self, links: &[u32]) -> u32 {
         self.class_of(links, 1.0)
     }
 
@@ -84,16 +84,16 @@ impl Jobs {
     }
 
     /// Hosts work on the messages of a class.
-    pub(crate) fn worked_on(&mut self, class: u32, work: Work) {
+    pub fn worked_on(&mut self, class: u32, work: Work) {
         self.classes[class as usize].work = work;
     }
 
-    pub(crate) fn add(&mut self, after: Option<u32>, class: u32) -> u32 {
+    pub fn add(&mut self, after: Option<u32>, class: u32) -> u32 {
         self.add_in_turn(after, class, 0.0)
     }
 
     /// Adds a message with a turn from 0 to 1: of messages over a link, those of the first turns go first.
-    pub(crate) fn add_in_turn(&mut self, after: Option<u32>, class: u32, turn: f64) -> u32 {
+    pub fn add_in_turn(&mut self, after: Option<u32>, class: u32, turn: f64) -> u32 {
         self.list.push(Job { after, class, turn });
         narrow::<u32>(self.list.len()) - 1
     }

@@ -29,6 +29,8 @@ mod flow;
 mod forest;
 mod graph;
 mod growth;
+#[doc(hidden)]
+pub mod internals;
 mod jobs;
 mod least_price;
 mod listed;

@@ -8,7 +8,7 @@ use crate::{Graph, packing::Tree, symmetry::Symmetry};
 const MOST_EXPONENT: f64 = 200.0;
 
 /// The arcs over which trees are grown.
-pub(crate) struct Links<'a> {
+pub struct Links<'a> {
     pub graph: &'a Graph,
     pub symmetry: &'a Symmetry,
     /// Times that arcs add to the time in which they carry what they have, or nothing.

@@ -12,7 +12,7 @@ use crate::Graph;
 
 /// The shifts of a graph, and the classes of its arcs.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Symmetry {
+pub struct Symmetry {
     ranks: u32,
     /// Extents of the coordinates of ranks, row-major.
     dims: Vec<u32>,
@@ -21,8 +21,8 @@ pub(crate) struct Symmetry {
     /// The image of each relay under each shift, shift by shift.
     relays: Vec<u32>,
     /// The class of each arc, and how many shifts map an arc of a class to itself.
-    classes: Vec<u32>,
-    stay: Vec<u32>,
+    pub classes: Vec<u32>,
+    pub stay: Vec<u32>,
 }
 
 /// The images of the nodes of a graph.
@@ -30,13 +30,13 @@ type Map = Vec<u32>;
 
 impl Symmetry {
     /// No shift but the one that moves nothing.
-    pub(crate) fn none(graph: &Graph) -> Self {
+    pub fn none(graph: &Graph) -> Self {
         let ranks = graph.ranks();
         Self::of(graph, &[ranks], vec![ranks], &[])
     }
 
     /// The shifts by the least strides, where ranks are numbered row-major over `dims`.
-    pub(crate) fn find(graph: &Graph, dims: &[u32]) -> Self {
+    pub fn find(graph: &Graph, dims: &[u32]) -> Self {
         let product: u64 = dims.iter().map(|&d| u64::from(d)).product();
         if product != u64::from(graph.ranks()) {
             return Self::none(graph);
@@ -86,17 +86,17 @@ impl Symmetry {
     }
 
     /// The number of shifts.
-    pub(crate) fn shifts(&self) -> u32 {
+    pub fn shifts(&self) -> u32 {
         self.dims.iter().zip(&self.strides).map(|(dim, stride)| dim / stride).product()
     }
 
     /// The least rank of each set of ranks that shifts map to each other, in order.
-    pub(crate) fn representatives(&self) -> Vec<u32> {
+    pub fn representatives(&self) -> Vec<u32> {
         (0..self.ranks).filter(|&rank| self.home(rank).1 == 0).collect()
     }
 
     /// The representative of a rank, and the shift from it to the rank.
-    pub(crate) fn home(&self, rank: u32) -> (u32, u32) {
+    pub fn home(&self, rank: u32) -> (u32, u32) {
         let (mut left, mut home, mut shift, mut unit, mut turn) = (rank, 0, 0, 1, 1);
         for (&dim, &stride) in self.dims.iter().zip(&self.strides).rev() {
             let here = left % dim;
@@ -110,7 +110,7 @@ impl Symmetry {
     }
 
     /// The image of a node under a shift.
-    pub(crate) fn moved(&self, node: u32, shift: u32) -> u32 {
+    pub fn moved(&self, node: u32, shift: u32) -> u32 {
         if let Some(relay) = node.checked_sub(self.ranks) {
             let relays = self.relays.len() / self.shifts() as usize;
             return self.relays[shift as usize * relays + relay as usize];
@@ -127,11 +127,11 @@ impl Symmetry {
     }
 
     /// The class of an arc.
-    pub(crate) fn class(&self, arc: u32) -> u32 {
+    pub fn class(&self, arc: u32) -> u32 {
         self.classes[arc as usize]
     }
 
-    pub(crate) fn classes(&self) -> usize {
+    pub fn classes(&self) -> usize {
         self.stay.len()
     }
 
@@ -247,63 +247,4 @@ fn classes(graph: &Graph, maps: &[Map]) -> (Vec<u32>, Vec<u32>) {
         sizes.push(narrow(of.len()));
     }
     (classes, sizes)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::graph::cluster;
-
-    /// Every shift keeps every arc with its rate and its class, and moves of representatives are all ranks.
-    fn check(graph: &Graph, found: &Symmetry) {
-        let known: FxHashMap<(u32, u32), (u32, u64)> =
-            (0..).zip(graph.arcs()).map(|(at, arc)| ((arc.from, arc.to), (at, arc.rate))).collect();
-        let mut uses = vec![0.0; graph.arcs().len()];
-        for shift in 0..found.shifts() {
-            for (at, arc) in (0..).zip(graph.arcs()) {
-                let (image, rate) = known[&(found.moved(arc.from, shift), found.moved(arc.to, shift))];
-                assert_eq!((rate, found.class(image)), (arc.rate, found.class(at)));
-            }
-            // The first arc of each class stands for a tree.
-            for class in 0..narrow::<u32>(found.classes()) {
-                let at = found.classes.iter().position(|&c| c == class).unwrap();
-                let arc = graph.arcs()[at];
-                uses[known[&(found.moved(arc.from, shift), found.moved(arc.to, shift))].0 as usize] += 1.0;
-            }
-        }
-        for (at, uses) in (0..).zip(uses) {
-            assert_eq!(uses, f64::from(found.stay[found.class(at) as usize]));
-        }
-        for rank in 0..graph.ranks() {
-            let (home, shift) = found.home(rank);
-            assert_eq!(found.moved(home, shift), rank);
-            assert!(found.representatives().contains(&home));
-        }
-        assert_eq!(found.representatives().len() as u32 * found.shifts(), graph.ranks());
-    }
-
-    #[test]
-    fn boxes_and_their_ranks_are_alike() {
-        for (boxes, each) in [(2, 4), (3, 8), (5, 1), (1, 6)] {
-            let graph = cluster(boxes, each);
-            let found = Symmetry::find(&graph, &[boxes, each]);
-            assert_eq!(found.shifts(), graph.ranks());
-            check(&graph, &found);
-            let along = Symmetry::find(&graph, &[graph.ranks()]);
-            check(&graph, &along);
-            check(&graph, &Symmetry::none(&graph));
-        }
-    }
-
-    #[test]
-    fn what_is_not_alike_has_no_shifts() {
-        let whole = cluster(3, 4);
-        for lost in 0..whole.arcs().len() {
-            let arcs = whole.arcs().iter().enumerate().filter(|&(at, _)| at != lost).map(|(_, arc)| *arc);
-            let graph = Graph::new(whole.ranks(), whole.nodes(), arcs);
-            check(&graph, &Symmetry::find(&graph, &[3, 4]));
-            assert!(Symmetry::find(&graph, &[3, 4]).shifts() < 12);
-        }
-        assert_eq!(Symmetry::find(&whole, &[5]).shifts(), 1);
-    }
 }

@@ -20,7 +20,7 @@ use crate::{
 
 /// The steps of a network that looks alike from every rank.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Steps {
+pub struct Steps {
     dims: Vec<u32>,
     /// Coordinates of each step with the rate of its arcs.
     of: Vec<(Vec<u32>, u64)>,

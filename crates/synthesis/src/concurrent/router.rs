@@ -78,7 +78,7 @@ impl Entering {
 }
 
 /// Loads of shortest paths at given prices.
-pub(super) struct Router<'a> {
+pub struct Router<'a> {
     pub(super) graph: &'a Graph,
     pub(super) entering: Entering,
     search: Search,
@@ -87,7 +87,7 @@ pub(super) struct Router<'a> {
 }
 
 impl<'a> Router<'a> {
-    pub(super) fn new(graph: &'a Graph) -> Self {
+    pub fn new(graph: &'a Graph) -> Self {
         let through = vec![0.0; graph.nodes() as usize];
         Self { graph, entering: Entering::new(graph), search: Search::new(graph), through }
     }

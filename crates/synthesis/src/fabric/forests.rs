@@ -97,7 +97,7 @@ impl Fabric {
     }
 
     /// The timetable of a forest, by the latencies of links or by their mean.
-    pub(super) fn times_of(&self, forest: &Forest, bytes: u64, by_link: bool, runs: Runs) -> Times {
+    pub fn times_of(&self, forest: &Forest, bytes: u64, by_link: bool, runs: Runs) -> Times {
         let graph = self.routed();
         let unit = self.graph.bytes_per_ns() / bytes.max(1) as f64;
         let hops = || self.latencies_ns(graph).into_iter().map(|ns| ns * unit).collect::<Vec<_>>();

@@ -35,7 +35,7 @@ const SAME: f64 = 1e-9;
 /// Exponents of costs end here.
 const MOST_EXPONENT: f64 = 200.0;
 
-pub(super) struct Grower<'a> {
+pub struct Grower<'a> {
     graph: &'a Graph,
     steps: Option<&'a Steps>,
     entering: Entering,
@@ -65,7 +65,7 @@ pub(super) struct Grower<'a> {
 }
 
 impl<'a> Grower<'a> {
-    pub(super) fn new(graph: &'a Graph, steps: Option<&'a Steps>, prices: &[u64], least: f64, ways: Ways) -> Self {
+    pub fn new(graph: &'a Graph, steps: Option<&'a Steps>, prices: &[u64], least: f64, ways: Ways) -> Self {
         let arcs = graph.arcs();
         let slot: Vec<u32> = match steps {
             Some(steps) => arcs.iter().map(|arc| steps.step(arc.from, arc.to)).collect(),
@@ -119,7 +119,7 @@ impl<'a> Grower<'a> {
         }
     }
 
-    pub(super) fn scatter(mut self, chunks: u32) -> Result<Scatter, NoForest> {
+    pub fn scatter(mut self, chunks: u32) -> Result<Scatter, NoForest> {
         self.chunks = chunks;
         // Costs of at least the price keep blocks from ways that load more links than need be. Where many links have no
         // price, loads alone find more.

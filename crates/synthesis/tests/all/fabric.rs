@@ -1,0 +1,149 @@
+//! Tests of `fabric`.
+
+use unisono_synthesis::{Fabric, Forest, Roots, Runs, TreeEdge, cut};
+
+fn torus(dims: &[u32]) -> Fabric {
+    Fabric::new(crate::common::torus(dims), dims, 0.0)
+}
+
+/// Every chunk of every root reaches every rank, over links, in an order that can run; the busiest arc has the
+/// time.
+fn check(fabric: &Fabric, forest: &Forest, chunks: u32) {
+    let graph = fabric.graph();
+    let ranks = graph.ranks();
+    let mut load = std::collections::BTreeMap::new();
+    for root in 0..ranks {
+        for chunk in 0..chunks {
+            let mut depth = vec![u32::MAX; ranks as usize];
+            depth[root as usize] = 0;
+            for TreeEdge { from, to, .. } in forest.edges(root, chunk) {
+                assert!(depth[from as usize] != u32::MAX && depth[to as usize] == u32::MAX);
+                depth[to as usize] = depth[from as usize] + 1;
+                *load.entry((from, to)).or_insert(0) += 1;
+            }
+            assert!(depth.into_iter().all(|d| d <= forest.depth));
+        }
+    }
+    let rate = |from, to| {
+        let arc = graph.leaving(from).iter().find(|&&arc| graph.arcs()[arc as usize].to == to);
+        graph.arcs()[*arc.expect("a link") as usize].rate as f64
+    };
+    let busiest = load.into_iter().map(|((from, to), n)| f64::from(n) / rate(from, to)).fold(0.0, f64::max);
+    assert!((busiest / f64::from(chunks) - forest.time).abs() < 1e-9, "{busiest} {}", forest.time);
+}
+
+/// Every chunk of every root reaches every rank over links, and the busiest link has the time.
+fn check_ways(fabric: &Fabric, roots: Roots, forest: &Forest) {
+    let graph = fabric.routed();
+    let rates: std::collections::BTreeMap<(u32, u32), u64> =
+        graph.arcs().iter().map(|arc| ((graph.place(arc.from), graph.place(arc.to)), arc.rate)).collect();
+    let mut load = std::collections::BTreeMap::new();
+    let mut sends = vec![0; graph.ranks() as usize];
+    for root in roots.list(graph.ranks()) {
+        for chunk in 0..forest.chunks {
+            let mut reached = vec![false; graph.ranks() as usize];
+            reached[root as usize] = true;
+            let edges = forest.edges(root, chunk);
+            for (edge, way) in edges.iter().zip(forest.ways(graph, root, chunk)) {
+                assert!(reached[edge.from as usize] && !reached[edge.to as usize]);
+                reached[edge.to as usize] = true;
+                sends[edge.from as usize] += 1;
+                assert_eq!((way.first(), way.last()), (Some(&edge.from), Some(&edge.to)));
+                way.windows(2).for_each(|link| *load.entry((link[0], link[1])).or_insert(0_u64) += 1);
+            }
+            assert!(reached.into_iter().all(|is| is));
+        }
+    }
+    let busiest = load.iter().map(|(link, &n)| n as f64 / rates[link] as f64).fold(0.0, f64::max);
+    assert!((busiest / f64::from(forest.chunks) - forest.time).abs() < 1e-9, "{busiest} {}", forest.time);
+    assert_eq!(sends.into_iter().max(), Some(forest.most_sends));
+}
+
+#[test]
+fn short_blocks_regard_the_latencies_of_links() {
+    let graph = crate::common::cluster(2, 16);
+    let slow = graph.arcs().iter().map(|arc| arc.rate).min();
+    let latency = |arc: &unisono_synthesis::Arc| if Some(arc.rate) == slow { 2600.0 } else { 350.0 };
+    let latencies: Vec<_> = graph.arcs().iter().map(|arc| ((arc.from, arc.to), latency(arc))).collect();
+    for dims in [&[2, 16][..], &[]] {
+        let fabric = Fabric::new(graph.clone(), dims, 800.0).with_latencies(latencies.iter().copied());
+        let bound = fabric.cut(Roots::All).time();
+        for (roots, block, chunks) in [(Roots::All, 512, 1), (Roots::All, 512, 4), (Roots::One(3), 4096, 16)] {
+            let bytes = block / u64::from(chunks);
+            let forest = fabric.forest(roots, None, chunks, bytes).unwrap();
+            check_ways(&fabric, roots, &forest);
+            assert!(roots != Roots::All || forest.time >= bound * (1.0 - 1e-9));
+            let long = fabric.forest(roots, None, chunks, 1 << 40).unwrap();
+            let end = |forest| fabric.times_of(forest, bytes, true, Runs::Down).end;
+            assert!(end(&forest) <= end(&long), "{roots:?} {block} {} {}", end(&forest), end(&long));
+        }
+    }
+}
+
+#[test]
+fn forests_of_alike_boxes_come_near_the_cut() {
+    for (boxes, each) in [(3, 4), (4, 8), (9, 4), (16, 8)] {
+        let graph = crate::common::cluster(boxes, each);
+        let fabric = Fabric::new(graph.clone(), &[boxes, each], 0.0);
+        assert_eq!(fabric.unlike_roots(Roots::All), 1);
+        let all: Vec<u32> = (0..graph.ranks()).collect();
+        let cut = fabric.cut(Roots::All);
+        assert_eq!(cut.time(), if boxes < 10 { cut::largest(&graph, &all, &all).time() } else { cut.time() });
+        for chunks in [1, 16] {
+            let forest = fabric.forest(Roots::All, None, chunks, 1 << 20).unwrap();
+            check_ways(&fabric, Roots::All, &forest);
+            assert!(forest.time >= cut.time() * (1.0 - 1e-9));
+            assert!(forest.time <= cut.time() * 1.15, "{boxes} {each} {chunks} {} {}", forest.time, cut.time());
+        }
+        if graph.ranks() <= 16 {
+            check_ways(&fabric, Roots::One(1), &fabric.forest(Roots::One(1), None, 4, 1 << 20).unwrap());
+        }
+    }
+}
+
+#[test]
+fn chunks_of_one_root_are_spread_over_the_trees_of_all() {
+    for (boxes, each) in [(20, 4), (16, 8)] {
+        let fabric = Fabric::new(crate::common::cluster(boxes, each), &[boxes, each], 0.0);
+        for root in [0, 7] {
+            let roots = Roots::One(root);
+            let forest = fabric.forest(roots, Some(4), 512, 1 << 20).unwrap();
+            check_ways(&fabric, roots, &forest);
+            let cut = fabric.cut(roots).time();
+            assert!(forest.depth <= 4 && forest.time >= cut * (1.0 - 1e-9));
+            assert!(forest.time <= cut * 2.0, "{boxes} {each} {} {cut}", forest.time);
+            // Less depth than the spread needs.
+            let shallow = fabric.forest(roots, Some(2), 4, 1 << 20).unwrap();
+            check_ways(&fabric, roots, &shallow);
+            assert!(shallow.depth <= 2);
+        }
+    }
+}
+
+fn ranks(fabric: &Fabric) -> u32 {
+    fabric.graph().ranks()
+}
+
+#[test]
+fn tori_reach_their_cut_at_their_diameter() {
+    for (dims, chunks) in
+        [(&[4_u32, 4][..], 4), (&[4, 8], 4), (&[5, 7], 4), (&[3, 3, 3], 6), (&[2, 4, 8], 8), (&[9], 2)]
+    {
+        let fabric = torus(dims);
+        let forest = fabric.forest(Roots::All, None, chunks, 1 << 20).unwrap();
+        let bound = fabric.cut(Roots::All).time();
+        assert!(forest.time >= bound * (1.0 - 1e-12));
+        assert!(forest.time <= bound * 1.05, "{dims:?} {} {bound}", forest.time);
+        assert_eq!(Ok(forest.depth), fabric.least_depth(Roots::All));
+        check(&fabric, &forest, chunks);
+        // The same without the symmetry.
+        if ranks(&fabric) > 16 {
+            continue;
+        }
+        let plain = Fabric::new(fabric.graph().clone(), &[], 0.0);
+        let bound = plain.cut(Roots::All).time();
+        let listed = plain.forest(Roots::All, Some(forest.depth), chunks, 1 << 20).unwrap();
+        check(&plain, &listed, chunks);
+        assert!(listed.time >= bound * (1.0 - 1e-9));
+    }
+}

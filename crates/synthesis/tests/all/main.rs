@@ -1,0 +1,20 @@
+//! The integration tests of the crate, as one binary.
+
+mod arborescence;
+mod arrivals;
+mod common;
+mod concurrent;
+mod cut;
+mod fabric;
+mod graph;
+mod growth;
+mod least_price;
+mod packing;
+mod partition;
+mod recent;
+mod replay;
+mod scatter;
+mod slots;
+mod spanning;
+mod symmetry;
+mod timetable;
