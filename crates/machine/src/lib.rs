@@ -7,6 +7,8 @@ mod endpoint;
 mod error;
 mod grid;
 pub mod in_network;
+#[doc(hidden)]
+pub mod internals;
 mod machine;
 pub mod network;
 mod presets;

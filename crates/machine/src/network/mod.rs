@@ -14,7 +14,7 @@ pub mod import;
 mod lattice;
 mod plane;
 mod routing;
-mod spread;
+pub(crate) mod spread;
 mod switches;
 mod topology;
 

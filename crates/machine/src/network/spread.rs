@@ -35,25 +35,3 @@ impl Spread {
         (u + self.targets - 1 - target) / self.targets
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranges_are_what_the_cables_say() {
-        for (sources, each, targets) in [(1, 1, 1), (4, 32, 2), (3, 32, 5), (25, 22, 9), (7, 3, 11), (5, 18, 16)] {
-            let spread = Spread { sources, each, targets };
-            for target in 0..targets {
-                let mut ports = 0;
-                for from in 0..sources {
-                    let found: Vec<u32> =
-                        (0..each).map(|i| spread.end(from, i)).filter(|e| e.0 == target).map(|e| e.1).collect();
-                    assert_eq!(found, spread.towards(target, from..from + 1).collect::<Vec<_>>());
-                    ports += found.len() as u32;
-                }
-                assert_eq!(spread.towards(target, 0..sources), 0..ports);
-            }
-        }
-    }
-}

@@ -6,7 +6,7 @@
 //! artifact.
 
 mod jobs;
-mod place;
+pub(crate) mod place;
 mod study;
 mod traffic;
 

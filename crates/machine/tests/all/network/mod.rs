@@ -1,5 +1,12 @@
 //! Topologies against what a plane itself says: breadth-first search, least cuts, and every channel of every routing.
 
+mod accelerator_grid;
+mod allocate {
+    mod jobs;
+    mod place;
+    mod traffic;
+}
+mod boards;
 mod boxes;
 mod cut;
 mod dragonfly;
@@ -14,5 +21,6 @@ mod import;
 mod mesh;
 mod oracle;
 mod presets;
+mod spread;
 mod table2;
 mod torus;

@@ -28,7 +28,7 @@ pub fn distances(plane: &Plane, to: u32) -> Vec<u32> {
 pub struct Table {
     name: &'static str,
     virtual_channels: u8,
-    nodes: usize,
+    pub nodes: usize,
     /// For each end and node its list. A packet on its way reads one row.
     lists: Vec<u32>,
     /// Where each list begins, and the end of the last.
