@@ -21,6 +21,8 @@ mod embed;
 #[warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 mod flow;
 #[warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+#[doc(hidden)]
+pub mod internals;
 pub mod interpret;
 #[warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 pub mod json;

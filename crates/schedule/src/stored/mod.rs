@@ -38,7 +38,7 @@ mod order;
 mod prove;
 mod raise;
 mod rank;
-mod runs;
+pub(crate) mod runs;
 mod touches;
 mod windows;
 

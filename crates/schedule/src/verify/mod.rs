@@ -20,11 +20,11 @@ mod clock;
 mod contents;
 mod exact;
 mod expressions;
-mod fingerprint;
+pub(crate) mod fingerprint;
 mod name;
 mod race;
 mod seed;
-mod segments;
+pub(crate) mod segments;
 
 use std::{borrow::Cow, str::FromStr};
 

@@ -1,7 +1,20 @@
 //! The integration tests of the crate, as one binary.
 
+mod builder;
 mod embed;
 mod judge;
 mod races;
 mod random;
 mod soundness;
+mod interpret {
+    mod element;
+}
+mod order;
+mod stored {
+    mod runs;
+}
+mod verify {
+    mod fingerprint;
+    mod seed;
+    mod segments;
+}

@@ -1,0 +1,14 @@
+//! Units that the tests of this crate open. This is not an interface: it may change with any of them.
+
+pub mod fingerprint {
+    pub use crate::verify::fingerprint::Sum;
+}
+pub mod order {
+    pub use crate::order::{Dependents, depth_first, successors};
+}
+pub mod runs {
+    pub use crate::stored::runs::Runs;
+}
+pub mod segments {
+    pub use crate::verify::segments::{Memory, Segment, push_merged};
+}

@@ -1,0 +1,67 @@
+//! Tests of `builder`.
+
+use unisono_base::{InstrId, NodeId, PhaseId, StreamId};
+use unisono_collective::{Collective, Dtype, Kind, Operator};
+use unisono_schedule::{Builder, Operand};
+
+fn builder(ranks: u32) -> Builder {
+    Builder::new(Collective::new(Kind::Allreduce, ranks, 8, 0, Operator::Sum, Dtype::F32).unwrap())
+}
+
+#[test]
+fn lanes_are_sorted_and_dense() {
+    let mut b = builder(3);
+    let c = b.combine(NodeId(2), 7, 8, &[Operand::In(0)], &[Operand::Out(0)]);
+    let a = b.combine(NodeId(0), 0, 8, &[Operand::In(0)], &[Operand::Out(0)]);
+    b.after(c, a);
+    let s = b.finish().unwrap();
+    assert_eq!(s.lanes(NodeId(0)), 0..1);
+    assert_eq!(s.lanes(NodeId(1)), 1..1);
+    assert_eq!(s.node_instrs(NodeId(1)), 1..1);
+    assert_eq!(s.lanes(NodeId(2)), 1..2);
+    assert_eq!(s.dependencies(), &[(InstrId(1), InstrId(0))]);
+}
+
+#[test]
+fn lanes_meet_at_a_join() {
+    let mut b = builder(2);
+    let mut push = |node, lane| b.combine(NodeId(node), lane, 8, &[Operand::In(0)], &[Operand::Out(0)]);
+    push(0, 0);
+    let [a, c, alone] = [push(0, 0), push(0, 1), push(1, 0)];
+    b.join_lanes();
+    let mut push = |node, lane| b.combine(NodeId(node), lane, 8, &[Operand::In(0)], &[Operand::Out(0)]);
+    let [d, _, e, _] = [push(0, 0), push(0, 0), push(0, 2), push(1, 0)];
+    assert_eq!(alone, InstrId(3));
+    // Renamed by node and lane: a is 1, d is 2, c is 4, e is 5.
+    assert_eq!([a, c, d, e].map(|i| i.0), [1, 2, 4, 6]);
+    let s = b.finish().unwrap();
+    assert_eq!(s.dependencies(), [(2, 4), (5, 1), (5, 4)].map(|(x, y)| (InstrId(x), InstrId(y))));
+}
+
+#[test]
+fn phases_are_found_by_name_among_very_many() {
+    let mut b = builder(1);
+    let mut found = |names: u32| {
+        let start = std::time::Instant::now();
+        for n in 0..120_000 {
+            assert_eq!(b.phase(&format!("phase-{}", n % names)), PhaseId(n % names));
+        }
+        start.elapsed().as_secs_f64()
+    };
+    // A search through all names would take 30 times as long among 60,000 as among 2,000.
+    let [few, many] = [2_000, 60_000].map(|names| (0..3).map(|_| found(names)).fold(f64::INFINITY, f64::min));
+    assert!(many < 10.0 * few, "{few} s among few names, {many} s among many");
+    let mut resumed = Builder::resume(b.finish().unwrap(), *builder(1).collective());
+    assert_eq!(resumed.phase("phase-59999"), PhaseId(59_999));
+    assert_eq!(resumed.phase("another"), PhaseId(60_000));
+}
+
+#[test]
+fn what_does_not_exist_is_named() {
+    let mut b = builder(2);
+    b.combine(NodeId(5), 0, 1, &[Operand::In(0)], &[Operand::Out(0)]);
+    assert_eq!(b.finish().unwrap_err().to_string(), "node 5 does not exist; there are 2");
+    let mut b = builder(2);
+    b.combine(NodeId(0), 0, 1, &[Operand::Stream(StreamId(3))], &[Operand::Out(0)]);
+    assert_eq!(b.finish().unwrap_err().to_string(), "stream 3 does not exist; there are 0");
+}

@@ -1,0 +1,89 @@
+//! Tests of `order`.
+
+use unisono_base::{Diagnostics, InstrId, NodeId};
+use unisono_collective::{Collective, Dtype, Kind, Operator};
+use unisono_schedule::{
+    Builder, Flow, Operand, Schedule,
+    internals::order::{Dependents, depth_first, successors},
+    topological,
+};
+
+const NODES: u32 = 4;
+const LANES: u32 = 2;
+
+/// Streams of six elements, cut anywhere at each end, whose pushes and pops come in any order in the lanes of four
+/// nodes; capacities and dependencies at random.
+fn random(mut draw: impl FnMut(u32) -> u32) -> Schedule {
+    let mut b = Builder::new(Collective::new(Kind::Alltoall, NODES, 6, 0, Operator::Sum, Dtype::F32).unwrap());
+    let mut lanes = vec![Vec::new(); (NODES * LANES) as usize];
+    for _ in 0..1 + draw(4) {
+        let source = draw(NODES);
+        let sinks: Vec<NodeId> = (0..NODES).filter(|&n| n != source && draw(2) == 0).map(NodeId).collect();
+        if sinks.is_empty() {
+            continue;
+        }
+        let stream = b.stream(NodeId(source), &sinks);
+        b.capacity(stream, 1 + draw(8));
+        for node in sinks.into_iter().chain([NodeId(source)]) {
+            let lane = &mut lanes[(node.0 * LANES + draw(LANES)) as usize];
+            let (mut at, mut left) = (0, 6);
+            while left > 0 {
+                let len = 1 + draw(left);
+                at += draw(lane.len() as u32 - at + 1);
+                lane.insert(at as usize, (stream, len, node.0 == source));
+                at += 1;
+                left -= len;
+            }
+        }
+    }
+    let mut made = Vec::new();
+    for (lane, rows) in (0u32..).zip(lanes) {
+        for (stream, len, pushes) in rows {
+            let (stream, memory) = (Operand::Stream(stream), Operand::Tmp(0));
+            let (from, to) = if pushes { (memory, stream) } else { (stream, memory) };
+            made.push(b.combine(NodeId(lane / LANES), lane % LANES, len, &[from], &[to]));
+        }
+    }
+    for _ in 0..draw(3).min(made.len() as u32) {
+        let [a, c] = [draw(made.len() as u32), draw(made.len() as u32)];
+        if a != c {
+            b.after(made[a as usize], made[c as usize]);
+        }
+    }
+    for node in (0..NODES).map(NodeId) {
+        b.scratch(node, 6);
+    }
+    b.finish().unwrap()
+}
+
+#[test]
+fn lanes_run_exactly_where_there_is_no_cycle() {
+    let mut state = 1u64;
+    let mut ends = [0; 2];
+    for _ in 0..20_000 {
+        let schedule = random(|below| {
+            state = unisono_base::mix(state.wrapping_add(0x9e37_79b9_7f4a_7c15));
+            (state % u64::from(below)) as u32
+        });
+        let mut found = Diagnostics::default();
+        let flow = Flow::new(&schedule, &mut found);
+        assert!(found.is_empty(), "{:?}", found.into_vec());
+        let mut cycle = Diagnostics::default();
+        let all = topological(&schedule, &flow, &mut cycle);
+        let runs = depth_first(&schedule, &mut found);
+        assert_eq!(found.into_vec(), cycle.clone().into_vec());
+        ends[usize::from(cycle.is_empty())] += 1;
+        if cycle.is_empty() {
+            let mut order = runs.instrs(&schedule);
+            let mut rank = vec![0; order.len()];
+            order.iter().enumerate().for_each(|(at, id)| rank[id.index()] = at);
+            let dependents = Dependents::new(&schedule, &[]);
+            for &id in &all {
+                successors(&schedule, &flow, &dependents, id, |next| assert!(rank[id.index()] < rank[next.index()]));
+            }
+            order.sort_unstable();
+            assert!(order.into_iter().eq((0..all.len()).map(InstrId::new)));
+        }
+    }
+    assert!(ends.iter().all(|&n| n > 1000), "{ends:?}");
+}
