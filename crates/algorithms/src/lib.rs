@@ -12,6 +12,8 @@ mod compose;
 mod error;
 pub mod forest;
 mod formula;
+#[doc(hidden)]
+pub mod internals;
 pub mod line;
 pub mod multiplying;
 mod params;

@@ -17,7 +17,7 @@
 //! message-passing parallel systems", EuroPVM/MPI 2004 (the ring for three groups is not here); "Recursive
 //! multiplying", section 6.4 and figure 23.
 
-mod halving;
+pub(crate) mod halving;
 
 use unisono_base::NodeId;
 use unisono_collective::{Collective, Kind};

@@ -39,12 +39,12 @@ const MOST_RADIX: u32 = 1 << 16;
 
 /// The ranks that exchange, as virtual ranks, and those that are set apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Sets {
-    radix: u32,
+pub struct Sets {
+    pub radix: u32,
     /// n: stages.
     stages: u32,
     /// p = k^n: virtual ranks.
-    virtual_ranks: u32,
+    pub virtual_ranks: u32,
     /// P - p: ranks that are set apart.
     apart: u32,
     /// Sets whose k - 1 first ranks are set apart.
@@ -53,7 +53,7 @@ struct Sets {
 
 impl Sets {
     /// Of two ranks at least.
-    fn new(ranks: u32, radix: u32) -> Self {
+    pub fn new(ranks: u32, radix: u32) -> Self {
         let radix = radix.clamp(2, ranks);
         let stages = ranks.ilog(radix);
         let virtual_ranks = radix.pow(stages);
@@ -62,12 +62,12 @@ impl Sets {
     }
 
     /// The rank that virtual rank `v` is: the last one of those that it stands for.
-    fn real(&self, v: u32) -> u32 {
+    pub fn real(&self, v: u32) -> u32 {
         if v < self.full { v * self.radix + self.radix - 1 } else { v + self.apart }
     }
 
     /// The first rank that virtual rank `v` stands for; all ranks for v = p.
-    fn first(&self, v: u32) -> u32 {
+    pub fn first(&self, v: u32) -> u32 {
         if v <= self.full { v * self.radix } else { v + self.apart }
     }
 
@@ -86,7 +86,7 @@ impl Sets {
     }
 
     /// The virtual rank with the digits of `v` in reverse order.
-    fn reversed(&self, v: u32) -> u32 {
+    pub fn reversed(&self, v: u32) -> u32 {
         (0..self.stages).fold((v, 0), |(rest, found), _| (rest / self.radix, found * self.radix + rest % self.radix)).1
     }
 }
@@ -220,38 +220,5 @@ impl RankAlgorithm for RecursiveExchange {
         }
         let radixes = [3, 4, 8].into_iter().filter(|&radix| radix <= case.collective.ranks);
         radixes.map(|radix| Params::new().with("radix", radix)).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_rank_exchanges_or_is_set_apart_and_intervals_cover_all() {
-        for ranks in 2..200 {
-            for radix in 2..12 {
-                let sets = Sets::new(ranks, radix);
-                assert!(sets.virtual_ranks <= ranks && ranks / sets.virtual_ranks < sets.radix);
-                assert_eq!((sets.first(0), sets.first(sets.virtual_ranks)), (0, ranks));
-                for v in 0..sets.virtual_ranks {
-                    assert!(sets.first(v) <= sets.real(v));
-                    assert_eq!(sets.real(v) + 1, sets.first(v + 1), "{ranks} {radix} {v}");
-                    // No more than k - 1 ranks send to one rank.
-                    assert!(sets.real(v) - sets.first(v) < sets.radix);
-                    assert_eq!(sets.reversed(sets.reversed(v)), v);
-                }
-            }
-        }
-        // As the library does it: 7 ranks by threes are 0, 1 -> 2, 3, 4 -> 5, and 6; eight have one rank left over, 6
-        // -> 7.
-        let reals = |ranks: u32, radix: u32| {
-            let sets = Sets::new(ranks, radix);
-            (0..sets.virtual_ranks).map(|v| (sets.first(v), sets.real(v))).collect::<Vec<_>>()
-        };
-        assert_eq!(reals(7, 3), [(0, 2), (3, 5), (6, 6)]);
-        assert_eq!(reals(8, 3), [(0, 2), (3, 5), (6, 7)]);
-        assert_eq!(reals(6, 3), [(0, 2), (3, 4), (5, 5)]);
-        assert_eq!(reals(6, 2), [(0, 1), (2, 3), (4, 4), (5, 5)]);
     }
 }

@@ -90,7 +90,7 @@ impl Rect {
 }
 
 /// r for trees of `children`: the one zero of a falling function, by halving.
-fn rate(children: u32, depth_cycles: f64) -> f64 {
+pub fn rate(children: u32, depth_cycles: f64) -> f64 {
     let (mut low, mut high) = (0.0, 2.0);
     for _ in 0..50 {
         let r: f64 = f64::midpoint(low, high);
@@ -113,7 +113,7 @@ fn longer(grid: Grid) -> u32 {
 }
 
 /// The trees as far as they are there.
-struct Growth {
+pub struct Growth {
     grid: Grid,
     trees: u32,
     children: u32,
@@ -132,7 +132,7 @@ struct Growth {
     limit: Option<u32>,
 }
 
-const NONE: u32 = u32::MAX;
+pub const NONE: u32 = u32::MAX;
 
 impl Growth {
     /// Operations of a PE at most.
@@ -141,7 +141,7 @@ impl Growth {
     }
 
     /// The sum of e^(r |x - at|) over x of a span.
-    fn weight(&self, (start, end): (u32, u32), at: u32) -> f64 {
+    pub fn weight(&self, (start, end): (u32, u32), at: u32) -> f64 {
         // From one distance up to another.
         let run = |from: u32, to: u32| {
             let grow = |n: u32| (self.rate * f64::from(n)).exp();
@@ -337,7 +337,7 @@ fn shape(params: &Params) -> Result<(u32, u32, u32), AlgorithmError> {
     Ok((trees, children, params.number(INFO.name, "chains", 0..=65_535)?.unwrap_or(0)))
 }
 
-fn trees(case: &Case, params: &Params) -> Result<Vec<Tree>, AlgorithmError> {
+pub fn trees(case: &Case, params: &Params) -> Result<Vec<Tree>, AlgorithmError> {
     let (trees, children, chains) = shape(params)?;
     let (grid, root) = (case.grid(), case.collective.root);
     let pes = narrow(grid.count());
@@ -405,96 +405,5 @@ impl Algorithm for SlackTree {
         }
         let params = |(trees, children)| Params::new().with("trees", trees).with("children", children);
         shapes.into_iter().map(params).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use unisono_collective::{Collective, Dtype, Operator};
-
-    use super::*;
-
-    fn grown(grid: Grid, root: u32, number: u32, children: u32, chains: u32) -> Vec<Tree> {
-        let c =
-            Collective::new(Kind::Reduce, grid.count() as u32, 9, u64::from(root), Operator::Sum, Dtype::F32).unwrap();
-        let params = Params::new().with("trees", number).with("children", children).with("chains", chains);
-        trees(&Case::on_grid(c, grid, 5.0), &params).unwrap()
-    }
-
-    /// Cycles to the end of the first element.
-    fn first(grid: Grid, tree: &Tree) -> u32 {
-        tree.latency(&tree.children_by_arrival(grid, 5), 5, |pe| grid.distance(pe, tree.0[pe as usize]), 1).0
-    }
-
-    #[test]
-    fn the_rate_is_the_golden_one_where_it_is_known() {
-        // Letters of cost 1 and 2 are Fibonacci's: e^r is the golden ratio.
-        assert!((rate(2, 1.0).exp() - f64::midpoint(1.0, 5f64.sqrt())).abs() < 1e-9);
-    }
-
-    #[test]
-    fn weights_are_sums() {
-        let pes = 9 * 9;
-        let (parents, work, loads) = (vec![vec![NONE; pes]], vec![1; pes], vec![0; 4 * pes]);
-        let grid = Grid::new(9, 9);
-        let (ends, message, limit) = (vec![vec![0; pes]], 5, None);
-        let g = Growth { grid, trees: 1, children: 2, rate: 0.3, parents, work, loads, ends, message, limit };
-        for (start, end) in [(0, 9), (2, 3), (4, 9)] {
-            for at in 0..9u32 {
-                let sum: f64 = (start..end).map(|x: u32| (0.3 * f64::from(x.abs_diff(at))).exp()).sum();
-                assert!((g.weight((start, end), at) - sum).abs() < 1e-9, "{start}..{end} from {at}");
-            }
-        }
-    }
-
-    /// C = (K + T - 1) B / T at every PE, for any shape and root.
-    #[test]
-    fn no_pe_does_more_than_it_should() {
-        for grid in [Grid::new(2, 2), Grid::new(7, 5), Grid::new(3, 40), Grid::new(24, 24)] {
-            for root in [0, grid.count() as u32 / 2, grid.count() as u32 - 1] {
-                for (number, children, chains) in
-                    [(1, 2, 0), (1, 4, 0), (2, 2, 0), (2, 5, 0), (3, 3, 0), (4, 2, 0), (4, 2, 80), (2, 2, 9)]
-                {
-                    let mut work = vec![0; grid.count() as usize];
-                    for tree in grown(grid, root, number, children, chains) {
-                        let own = tree.children();
-                        work.iter_mut().zip(&own).for_each(|(w, c)| *w += c.len().max(1));
-                        assert!(own.iter().all(|c| c.len() <= children as usize));
-                    }
-                    let most = (children + number - 1) as usize;
-                    assert!(work.iter().all(|&w| w <= most), "{grid} from {root}: {number} trees of {children}");
-                }
-            }
-        }
-    }
-
-    /// Beside the farthest hop a way takes a time that hardly grows with the grid.
-    #[test]
-    fn depth_costs_a_constant() {
-        for side in [32, 64, 128, 256] {
-            let grid = Grid::new(side, side);
-            for tree in grown(grid, 0, 2, 2, 0) {
-                let ready = first(grid, &tree);
-                assert!(ready < 2 * side + 70, "{ready} cycles on {grid}");
-            }
-        }
-    }
-
-    /// Chains make most PEs pass on one stream, and still end in time.
-    #[test]
-    fn chains_leave_few_leaves() {
-        for side in [48, 96] {
-            let grid = Grid::new(side, side);
-            let leaves = |chains: u32| -> f64 {
-                let all = grown(grid, 0, 4, 2, chains);
-                let count: usize = all.iter().flat_map(Tree::children).filter(Vec::is_empty).count();
-                count as f64 / f64::from(4 * side * side)
-            };
-            assert!(leaves(80) < 0.8 * leaves(0), "{} and {} on {grid}", leaves(80), leaves(0));
-            for tree in grown(grid, 0, 4, 2, 80) {
-                let ready = first(grid, &tree);
-                assert!(ready < 2 * side + 90, "{ready} cycles on {grid}");
-            }
-        }
     }
 }

@@ -84,22 +84,3 @@ impl Fold {
         (0..self.whole).map(|v| self.real(v)).collect()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_rank_stays_or_folds() {
-        for ranks in 1..40 {
-            for root in 0..ranks {
-                let fold = Fold::with_root(ranks, root);
-                let all = (0..fold.whole).flat_map(|v| [Some(fold.real(v)), fold.folded(v)]).flatten();
-                let mut all: Vec<u32> = all.map(|n| n.0).collect();
-                all.sort_unstable();
-                assert!(all.into_iter().eq(0..ranks));
-                assert!(fold.nodes().contains(&NodeId(root)));
-            }
-        }
-    }
-}

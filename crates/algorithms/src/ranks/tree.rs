@@ -26,22 +26,3 @@ pub fn children(v: u32, ranks: u32) -> impl DoubleEndedIterator<Item = u32> + Cl
 pub fn top(c: &Collective) -> u32 {
     if c.operator.commutative() { c.root } else { 0 }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn subtrees_are_intervals() {
-        for ranks in 1..70 {
-            for v in 0..ranks {
-                let mut at = v + 1;
-                for child in children(v, ranks) {
-                    assert_eq!((child, parent(child)), (at, v), "{ranks}");
-                    at += size(child, ranks);
-                }
-                assert_eq!(at, v + size(v, ranks));
-            }
-        }
-    }
-}

@@ -2,3 +2,25 @@
 
 mod multiplying;
 mod registers;
+mod catalog {
+    mod auto_gen;
+    mod elimination {
+        mod halving;
+    }
+    mod recursive_exchange;
+    mod slack_tree;
+    mod two_phase_searched;
+}
+mod line {
+    mod side;
+}
+mod ranks {
+    mod blocks;
+    mod extents;
+    mod fold;
+    mod hamilton;
+    mod tree;
+}
+mod switches {
+    mod packing;
+}

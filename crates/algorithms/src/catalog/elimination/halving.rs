@@ -19,10 +19,10 @@ use unisono_schedule::{Builder, Operand};
 use crate::{Case, ranks::Blocks};
 
 /// Ranks that hold the same piece of different groups, and its blocks.
-struct Meeting {
-    x: NodeId,
+pub struct Meeting {
+    pub x: NodeId,
     y: NodeId,
-    z: Option<NodeId>,
+    pub z: Option<NodeId>,
     lower: Piece,
     upper: Piece,
 }
@@ -41,7 +41,7 @@ impl Piece {
 }
 
 /// All meetings, in an order in which they may run.
-fn meetings(c: &Collective) -> Vec<Meeting> {
+pub fn meetings(c: &Collective) -> Vec<Meeting> {
     let whole: u32 = 1 << c.ranks.ilog2();
     let blocks = Blocks::new(c.elements, whole);
     let mut groups: Vec<Vec<NodeId>> = (0..c.ranks).map(|r| vec![NodeId(r)]).collect();
@@ -142,25 +142,4 @@ pub fn rounds(case: &Case) -> Vec<Round> {
     let there = (0..levels).map(|k| Round::new(1, bytes(k)).reducing(bytes(k)).times(twice(k)));
     let back = (0..levels).rev().map(|k| Round::new(1, bytes(k)).times(twice(k)));
     there.chain(back).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use unisono_base::narrow;
-    use unisono_collective::{Dtype, Kind, Operator};
-
-    use super::*;
-
-    /// Every rank is out once or stays, and those that stay hold each block once.
-    #[test]
-    fn all_but_a_power_of_two_are_out_once() {
-        for ranks in 2..200_u32 {
-            let c = Collective::new(Kind::Allreduce, ranks, 4096, 0, Operator::Sum, Dtype::F32).unwrap();
-            let all = meetings(&c);
-            let out: Vec<u32> = all.iter().filter(|m| m.z.is_some()).map(|m| m.x.0).collect();
-            let unique: std::collections::BTreeSet<u32> = out.iter().copied().collect();
-            assert_eq!(unique.len(), out.len(), "{ranks}");
-            assert_eq!(narrow::<u32>(out.len()), ranks - (1 << ranks.ilog2()), "{ranks}");
-        }
-    }
 }

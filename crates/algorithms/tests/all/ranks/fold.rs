@@ -1,0 +1,18 @@
+//! Tests of `ranks::fold`.
+
+use unisono_algorithms::ranks::Fold;
+use unisono_base::NodeId;
+
+#[test]
+fn each_rank_stays_or_folds() {
+    for ranks in 1..40 {
+        for root in 0..ranks {
+            let fold = Fold::with_root(ranks, root);
+            let all = (0..fold.whole).flat_map(|v| [Some(fold.real(v)), fold.folded(v)]).flatten();
+            let mut all: Vec<u32> = all.map(|n| n.0).collect();
+            all.sort_unstable();
+            assert!(all.into_iter().eq(0..ranks));
+            assert!(fold.nodes().contains(&NodeId(root)));
+        }
+    }
+}
