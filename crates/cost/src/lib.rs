@@ -8,6 +8,8 @@
 mod bound;
 pub mod endpoint;
 pub mod in_network;
+#[doc(hidden)]
+pub mod internals;
 pub mod network;
 mod time;
 pub mod wafer;

@@ -1,7 +1,7 @@
 //! Lower bounds among ranks at the prices of a machine.
 
 pub(crate) mod bandwidth;
-mod fan_out;
+pub(crate) mod fan_out;
 mod work;
 
 use unisono_collective::Collective;

@@ -1,0 +1,11 @@
+//! The integration tests of the crate, as one binary.
+
+mod bounds;
+mod endpoint {
+    mod bounds {
+        mod fan_out;
+    }
+}
+mod in_network {
+    mod host;
+}
