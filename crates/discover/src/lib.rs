@@ -16,6 +16,8 @@ mod error;
 mod examples;
 mod exchange;
 mod hazards;
+#[doc(hidden)]
+pub mod internals;
 mod mapper;
 mod moved;
 mod pattern;

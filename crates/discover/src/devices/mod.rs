@@ -8,7 +8,7 @@
 //! Source: "Automatic Discovery of Collective Communication Patterns in Parallelized Task Graphs", sections 1.5, 1.6
 //! and 3.3. Memory 0 is the host's, memory d + 1 that of device d.
 
-mod memories;
+pub(crate) mod memories;
 mod report;
 
 use std::collections::BTreeSet;
@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// The memory of the host.
-const HOST: u32 = 0;
+pub const HOST: u32 = 0;
 
 /// When the copies of an operation are made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,6 +1,6 @@
 //! Which forward tasks a read gets, and which become collectives.
 
-mod full;
+pub(crate) mod full;
 mod paper;
 mod reduction;
 

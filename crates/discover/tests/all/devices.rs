@@ -1,5 +1,7 @@
 //! The copies among the memories of a process with several devices: the examples of the paper in closed form.
 
+mod memories;
+
 use std::sync::Arc;
 
 use crate::common;

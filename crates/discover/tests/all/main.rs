@@ -1,5 +1,6 @@
 //! The integration tests of the crate, as one binary.
 
+mod chain;
 mod common;
 mod devices;
 mod direct;
@@ -11,4 +12,10 @@ mod operations;
 mod paper;
 mod points;
 mod random;
+mod region_map;
 mod worked;
+mod rules {
+    mod full;
+}
+mod space;
+mod split;
