@@ -8,6 +8,8 @@
 pub mod chakra;
 pub mod csl;
 pub mod goal;
+#[doc(hidden)]
+pub mod internals;
 pub mod msccl;
 pub mod mscclpp;
 pub mod registers;

@@ -14,11 +14,11 @@
 
 mod check;
 mod normal;
-mod order;
+pub(crate) mod order;
 mod read;
 mod target;
 mod unit;
-mod write;
+pub(crate) mod write;
 
 pub use check::{Finding, check};
 pub use normal::normalised;

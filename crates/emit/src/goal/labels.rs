@@ -12,7 +12,7 @@ const MOST_FREE: usize = 1 << 10;
 
 /// The tasks by label; of two definitions of a label, the first counts.
 #[derive(Default)]
-pub(super) struct Labels {
+pub struct Labels {
     /// The letter of the labels that are one letter and a number, such as `l17`; 0 before the first.
     letter: u8,
     /// Those labels by number: 1 more than the task, 0 for none.
@@ -88,33 +88,4 @@ fn number(letter: u8, label: &[u8]) -> Option<usize> {
 fn pack(label: &[u8]) -> Option<u128> {
     let fold = |packed, &byte| packed << 8 | u128::from(byte);
     (label.len() <= 16).then(|| label.iter().fold(0, fold))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_definition_counts_wherever_it_is() {
-        let mut labels = Labels::default();
-        // l5000 does not fit in the table at first, and does when it comes again.
-        labels.define(b"l5000", TaskId(0));
-        (1..2000).for_each(|n| labels.define(format!("l{n}").as_bytes(), TaskId(n)));
-        labels.define(b"l5000", TaskId(7000));
-        labels.define(b"l7", TaskId(7001));
-        for (label, task) in [("l5000", 0), ("l7", 7), ("l1999", 1999)] {
-            assert_eq!(labels.find(label.as_bytes()), Ok(TaskId(task)), "{label}");
-        }
-        for label in ["l0", "l007", "m7", "l", "l2000", "l4999", "l99999999999", ""] {
-            assert!(labels.find(label.as_bytes()).is_err(), "{label}");
-        }
-        labels.define(b"l007", TaskId(8));
-        labels.define(b"m7", TaskId(9));
-        labels.define(b"a_label_of_many_bytes", TaskId(10));
-        labels.define(b"a_label_of_many_bytes", TaskId(11));
-        let found = [&b"l007"[..], b"m7", b"a_label_of_many_bytes", b"l7"].map(|label| labels.find(label).unwrap().0);
-        assert_eq!(found, [8, 9, 10, 7]);
-        labels.clear();
-        assert!(labels.find(b"l7").is_err() && labels.find(b"l5000").is_err());
-    }
 }

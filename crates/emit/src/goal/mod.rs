@@ -17,7 +17,7 @@
 //! calc of as many nanoseconds as its machine takes.
 
 mod error;
-mod labels;
+pub(crate) mod labels;
 mod line;
 mod program;
 mod read;

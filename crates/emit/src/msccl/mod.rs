@@ -25,7 +25,7 @@ mod blocks;
 mod connections;
 mod import;
 mod limits;
-mod ops;
+pub(crate) mod ops;
 mod parse;
 mod pieces;
 mod places;

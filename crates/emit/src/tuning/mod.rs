@@ -4,7 +4,7 @@
 //! parameters have no counterpart is left to the library's own choice, and the export says so. What is written is
 //! checked against the library's names and ranges first; a library that gets a wrong name falls back in silence.
 
-mod mpich_table;
+pub(crate) mod mpich_table;
 mod openmpi;
 mod region;
 mod targets;

@@ -1,6 +1,8 @@
 //! GOAL: what is written reads back to the same graph; every mistake is named with its line; nothing makes the reader
 //! panic or reserve memory that the text does not fill.
 
+mod labels;
+
 use proptest::prelude::*;
 use unisono_algorithms::{ALGORITHMS, Case, Means, Params, Ranks};
 use unisono_base::TaskId;

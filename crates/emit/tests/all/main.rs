@@ -18,3 +18,9 @@ mod gpu_plans;
 mod msccl;
 mod registers;
 mod tuning;
+mod csl {
+    mod order;
+    mod write {
+        mod ranges;
+    }
+}

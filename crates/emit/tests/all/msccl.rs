@@ -1,6 +1,8 @@
 //! MSCCL XML: every algorithm, run by an executor of its own and read back; what is refused; what is read; hostile
 //! files.
 
+mod ops;
+
 use crate::executor;
 
 use std::collections::BTreeMap;

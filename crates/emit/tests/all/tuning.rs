@@ -1,6 +1,8 @@
 //! Decision tables for other libraries: each file is looked up as its library does it, and must choose what the table
 //! says.
 
+mod mpich_table;
+
 use proptest::prelude::*;
 use serde_json::Value;
 use unisono_algorithms::ALGORITHMS;

@@ -11,7 +11,7 @@ mod pe;
 mod ping_pong;
 mod plan;
 mod queues;
-mod ranges;
+pub(crate) mod ranges;
 mod steps;
 mod turns;
 
