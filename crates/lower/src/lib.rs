@@ -7,6 +7,8 @@
 mod exchange;
 mod grid_links;
 mod grid_placement;
+#[doc(hidden)]
+pub mod internals;
 mod json;
 mod network_placement;
 mod placed;

@@ -2,4 +2,5 @@
 
 mod filetests;
 mod placement;
+mod route;
 mod tasks;
