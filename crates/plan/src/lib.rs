@@ -14,6 +14,8 @@ mod error;
 mod expressible;
 mod forests;
 mod format;
+#[doc(hidden)]
+pub mod internals;
 mod messages;
 mod plan;
 mod problem;

@@ -1,6 +1,7 @@
 //! The integration tests of the crate, as one binary.
 
 mod best;
+mod bound_certificate;
 mod chakra;
 mod charges;
 mod choices;

@@ -1,5 +1,7 @@
 //! The choices of `unisono tune`, from made-up times: no cliffs along ranks, one boundary between two sizes.
 
+mod proposals;
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use proptest::{collection::vec, option, prelude::*};

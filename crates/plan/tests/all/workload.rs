@@ -1,5 +1,9 @@
 //! Workloads: their files, where their ranks lie, and timelines derived by hand.
 
+mod graph {
+    mod reported;
+}
+
 use std::convert::Infallible;
 use unisono_machine::network::Network;
 

@@ -15,7 +15,7 @@ mod ports;
 mod prices;
 mod reduction;
 mod report;
-mod reported;
+pub(crate) mod reported;
 mod routes;
 mod simulate;
 mod tasks;

@@ -6,7 +6,7 @@
 const EQUAL: f64 = 1e-6;
 
 /// Returns the place of the reported end. `computed` is the compute time of the rank or class of each place.
-pub(super) fn reported(ends: &[f64], computed: impl Fn(usize) -> f64) -> usize {
+pub fn reported(ends: &[f64], computed: impl Fn(usize) -> f64) -> usize {
     let latest = ends.iter().copied().fold(0.0, f64::max) * (1.0 - EQUAL);
     let ties = (0..ends.len()).filter(|&at| ends[at] >= latest);
     ties.fold(None, |best: Option<(usize, f64)>, at| {
@@ -14,18 +14,4 @@ pub(super) fn reported(ends: &[f64], computed: impl Fn(usize) -> f64) -> usize {
         best.filter(|&(_, most)| most >= own).or(Some((at, own)))
     })
     .map_or(0, |(at, _)| at)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::reported;
-
-    #[test]
-    fn of_equal_ends_the_longest_compute_is_reported() {
-        let at = |ends: &[f64], computed: &[f64]| reported(ends, |at| computed[at]);
-        assert_eq!(at(&[1.0, 2.0, 3.0], &[9.0, 9.0, 1.0]), 2);
-        assert_eq!(at(&[3.0, 3.0 - 1e-9, 3.0 + 1e-9], &[1.0, 2.0, 2.0]), 1);
-        assert_eq!(at(&[0.0, 0.0], &[0.0, 0.0]), 0);
-        assert_eq!(at(&[], &[]), 0);
-    }
 }

@@ -1,0 +1,55 @@
+//! Tests of `tuning::proposals`.
+
+use std::collections::BTreeSet;
+
+use unisono_collective::{Dtype, Kind, Operator};
+use unisono_machine::Machine;
+use unisono_plan::tuning::{SizeClass, proposals, propose, worthwhile};
+use unisono_schedule::verify::{self, Method};
+
+#[test]
+fn classes_cover_all_sizes_once() {
+    let bounds = |bytes| (SizeClass::of(bytes).first_bytes, SizeClass::of(bytes).last_bytes);
+    assert_eq!([0, 1, 2, 3, 4, 1023, 1024].map(bounds)[..5], [(0, 0), (1, 1), (2, 3), (2, 3), (4, 7)]);
+    assert_eq!((bounds(1023), bounds(1024)), ((512, 1023), (1024, 2047)));
+    assert_eq!(bounds(u64::MAX), (1 << 63, u64::MAX));
+}
+
+#[test]
+fn proposals_are_the_first_candidates_whose_ranks_end_with_equal_bits() {
+    let machine = Machine::preset("archer").unwrap();
+    for (kind, operator) in [(Kind::Allreduce, Operator::Sum), (Kind::Allreduce, Operator::Ordered)] {
+        let found = proposals(kind, &machine, 6, 1000, 3, operator).unwrap();
+        assert_eq!(found.len(), 3);
+        let names: BTreeSet<_> = found.iter().map(|plan| plan.best().algorithm.name()).collect();
+        assert_eq!(names.len(), 3);
+        assert!(found.is_sorted_by(|a, b| a.best().time.seconds <= b.best().time.seconds));
+        assert!(found.iter().all(|p| verify::verify(p.schedule().unwrap(), Method::Auto).repeatable));
+    }
+    assert!(propose(Kind::Allreduce, &machine, 6, 1000, "dissemination").unwrap().is_none());
+    assert!(propose(Kind::Allreduce, &machine, 6, 1000, "ring").unwrap().is_some());
+}
+
+#[test]
+fn a_class_is_planned_at_its_middle() {
+    let machine = Machine::preset("archer").unwrap();
+    let plan = SizeClass::of(5000).plan(Kind::Allreduce, &machine, 4, Operator::Sum).unwrap().unwrap();
+    assert_eq!(plan.problem.collective.elements, (4096 + 8191) / 2 / 4);
+    let ordered = SizeClass::of(1).plan(Kind::Allreduce, &machine, 4, Operator::Ordered).unwrap().unwrap();
+    assert_eq!((ordered.problem.collective.elements, ordered.problem.collective.dtype), (1, Dtype::I64));
+}
+
+#[test]
+fn what_is_worth_timing_on_one_number_of_ranks_is_timed_on_all() {
+    let machine = Machine::preset("archer").unwrap();
+    let found = worthwhile(Kind::Broadcast, &machine, &[1, 1 << 20], &[3, 8], 2).unwrap();
+    assert_eq!(found.len(), 2);
+    for (names, count) in found.iter().zip([1, 1 << 20]) {
+        assert!(names.is_sorted());
+        for n in [3, 8] {
+            for plan in proposals(Kind::Broadcast, &machine, n, count, 2, Operator::Sum).unwrap() {
+                assert!(names.contains(&plan.best().algorithm.name()));
+            }
+        }
+    }
+}
