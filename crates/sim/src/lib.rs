@@ -6,5 +6,7 @@
 pub mod collective_engine;
 pub mod endpoint;
 pub mod fabric;
+#[doc(hidden)]
+pub mod internals;
 pub mod network;
 mod queue;

@@ -10,14 +10,14 @@
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Event<S = u32> {
+pub struct Event<S = u32> {
     pub time: u64,
     pub stamp: S,
     /// Whatever the engine wants to know of it.
     pub what: u32,
 }
 
-pub(crate) struct Queue<S = u32> {
+pub struct Queue<S = u32> {
     /// The present: events of `front` have this time.
     time: u64,
     front: Vec<Event<S>>,
@@ -125,46 +125,6 @@ impl<S: Copy + Ord> Queue<S> {
         self.buckets[lowest as usize] = events;
         if !self.front.is_sorted_by_key(|e| e.stamp) {
             self.front.sort_unstable_by_key(|e| e.stamp);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        /// Against a binary heap, with events that come again and events in the past.
-        #[test]
-        fn pops_in_order(steps in prop::collection::vec((0u64..40, 0u8..4), 1..400)) {
-            let (mut queue, mut heap) = (Queue::new(), BinaryHeap::new());
-            let (mut now, mut stamp) = (0u64, 0);
-            for (delta, action) in steps {
-                if action == 0 {
-                    let next = queue.peek();
-                    let event = queue.pop();
-                    prop_assert_eq!(next, event);
-                    prop_assert_eq!(event, heap.pop().map(|Reverse(e)| e));
-                    let Some(event) = event else { continue };
-                    now = event.time;
-                    if delta % 3 == 0 {
-                        let again = Event { time: now + delta / 3, ..event };
-                        queue.push(again);
-                        heap.push(Reverse(again));
-                    }
-                } else {
-                    stamp += 1;
-                    let time = if delta == 39 { now.saturating_sub(7) } else { now + delta * delta / 4 };
-                    let event = Event { time, stamp, what: 0 };
-                    queue.push(event);
-                    heap.push(Reverse(event));
-                }
-            }
-            while let Some(Reverse(event)) = heap.pop() {
-                prop_assert_eq!(queue.pop(), Some(event));
-            }
-            prop_assert_eq!(queue.pop(), None);
         }
     }
 }

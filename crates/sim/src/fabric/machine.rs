@@ -136,14 +136,14 @@ pub struct Machine<'a> {
     in_blocks: bool,
     pub(super) trial: Trial,
     /// The run is packed from the start.
-    pub(super) packs_at_once: bool,
+    pub packs_at_once: bool,
     /// Operations that send over the edge of a tile: `(PE, thread, operation)`, sorted.
     crossing: Vec<(u32, u32, u32)>,
     /// One of them has begun, so wavelets may cross from now on.
     crossed: bool,
     pub(super) cycle: u32,
     pub(super) tallies: Vec<Tally>,
-    pub(super) steady: Steady,
+    pub steady: Steady,
     pub(super) unfinished: usize,
     pub(super) trace: Vec<TraceEvent>,
     pub(super) traced: Vec<bool>,

@@ -29,14 +29,14 @@
 mod blocks;
 mod data;
 mod error;
-mod machine;
+pub(crate) mod machine;
 mod measure;
 mod moves;
-mod packed;
+pub(crate) mod packed;
 mod pe;
 mod queue;
 mod router;
-mod steady;
+pub(crate) mod steady;
 mod tables;
 mod trace;
 mod values;

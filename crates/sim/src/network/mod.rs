@@ -46,10 +46,10 @@ mod hosts;
 mod interfaces;
 mod links;
 mod messages;
-mod packet;
+pub(crate) mod packet;
 mod packets;
 mod regions;
-mod waiting;
+pub(crate) mod waiting;
 
 use std::sync::Arc;
 

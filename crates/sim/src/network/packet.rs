@@ -7,7 +7,7 @@ use super::Timing;
 
 /// The fields of a packet that every hop needs, so that no hop reads a table of messages.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Packet {
+pub struct Packet {
     pub message: u32,
     pub to: u32,
     /// From the lowest: 6 bits the virtual channel it came on, 8 bits the class of its length, 18 bits what its source

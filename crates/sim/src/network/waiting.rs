@@ -31,7 +31,7 @@ struct Queue {
 
 /// The queues of a channel that hold packets, in the order of their turns.
 #[derive(Clone, Copy)]
-pub(super) struct Ring {
+pub struct Ring {
     first: u32,
     last: u32,
 }
@@ -44,7 +44,7 @@ impl Ring {
     }
 }
 
-pub(super) struct Waiting {
+pub struct Waiting {
     queues: Vec<Queue>,
     chunks: Vec<Chunk>,
     /// First of the chunks that nobody uses.
@@ -168,48 +168,3 @@ impl Waiting {
 }
 
 const _: () = assert!(size_of::<Chunk>() == 64);
-
-#[cfg(test)]
-mod tests {
-    use std::collections::VecDeque;
-
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        /// Against queues and turns written straight down.
-        #[test]
-        fn inputs_take_turns(steps in prop::collection::vec((0u32..4, any::<bool>()), 1..300)) {
-            let mut waiting = Waiting::new();
-            (0..4).for_each(|link| waiting.add_queue(Some(link)));
-            let mut ring = Ring::EMPTY;
-            let mut queues = vec![VecDeque::new(); 4];
-            let mut turns = VecDeque::new();
-            let mut made = 0;
-            for (input, push) in steps {
-                if push || turns.is_empty() {
-                    made += 1;
-                    waiting.push(&mut ring, input, Packet::new(made, 0, 0, 0));
-                    if queues[input as usize].is_empty() {
-                        turns.push_back(input);
-                    }
-                    queues[input as usize].push_back(made);
-                } else {
-                    let (from, packet) = waiting.pop(&mut ring);
-                    let expected = turns.pop_front().unwrap();
-                    let message = queues[expected as usize].pop_front().unwrap();
-                    if !queues[expected as usize].is_empty() {
-                        turns.push_back(expected);
-                    }
-                    prop_assert_eq!((from, packet.message), (Some(expected), message));
-                }
-                prop_assert_eq!(ring.is_empty(), turns.is_empty());
-                let all: Vec<_> = waiting.all().map(|(at, p)| (at, p.message)).collect();
-                let expected: Vec<_> =
-                    (0..4).flat_map(|q| queues[q as usize].iter().map(move |&m| (q, m))).collect();
-                prop_assert_eq!(all, expected);
-            }
-        }
-    }
-}

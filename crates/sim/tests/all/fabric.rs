@@ -1,5 +1,7 @@
 //! The fabric against closed forms, against plain arithmetic, and against programs that must fail.
 
+mod packed;
+
 use unisono_algorithms::{ALGORITHMS, Case, Means, Params, resolve};
 use unisono_base::NodeId;
 use unisono_collective::{Collective, Dtype, Kind, Operator};

@@ -13,3 +13,7 @@ mod fabric_oracle;
 mod fabric_skips;
 mod network;
 mod network_plans;
+mod endpoint {
+    mod noise;
+}
+mod queue;

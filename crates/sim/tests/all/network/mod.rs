@@ -4,7 +4,11 @@ mod closed_forms;
 mod common;
 mod estimates;
 mod flows;
+mod flow {
+    mod max_min;
+}
 mod oracle;
 mod regions;
 mod straight;
 mod stress;
+mod waiting;

@@ -1,0 +1,20 @@
+//! Units that the tests of this crate open. This is not an interface: it may change with any of them.
+
+pub mod group {
+    pub use crate::fabric::packed::group::{Counters, MOST, add, count_slices, equal, nonzero, set, sub};
+}
+pub mod machine {
+    pub use crate::fabric::machine::Machine;
+}
+pub mod packet {
+    pub use crate::network::packet::Packet;
+}
+pub mod queue {
+    pub use crate::queue::{Event, Queue};
+}
+pub mod steady {
+    pub use crate::fabric::steady::Steady;
+}
+pub mod waiting {
+    pub use crate::network::waiting::{Ring, Waiting};
+}
