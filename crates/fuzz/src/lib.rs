@@ -11,6 +11,8 @@ pub mod corpus;
 pub mod coverage;
 mod draws;
 pub mod guard;
+#[doc(hidden)]
+pub mod internals;
 pub mod memory;
 pub mod mutate;
 mod plan_bytes;

@@ -206,7 +206,7 @@ impl Pool {
 }
 
 /// Numbers, words, runs of blanks, and single bytes.
-fn tokens(text: &[u8]) -> Vec<&[u8]> {
+pub fn tokens(text: &[u8]) -> Vec<&[u8]> {
     let class = |b: u8| match b {
         b'0'..=b'9' | b'.' => 1,
         b'a'..=b'z' | b'A'..=b'Z' | b'_' | 128.. => 2,
@@ -259,27 +259,4 @@ pub fn overwrite_number(input: &mut [u8], at: usize, random: &mut Random) {
 fn overwrite(input: &mut [u8], at: usize, with: &[u8]) {
     let end = (at + with.len()).min(input.len());
     input[at..end].copy_from_slice(&with[..end - at]);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn inputs_depend_on_the_seed_alone() {
-        let pool = Pool::new(vec![b"a 1\nbc 22\n".to_vec(), b"x = [1, 2]".to_vec()]);
-        let drawn = |seed| {
-            let mut random = Random::new(seed);
-            (0..200).map(|_| pool.next(Form::Text, &mut random)).collect::<Vec<_>>()
-        };
-        assert_eq!(drawn(1), drawn(1));
-        assert_ne!(drawn(1), drawn(2));
-    }
-
-    #[test]
-    fn tokens_are_the_text() {
-        let text = "chunk 8.5  é;[x]\n".as_bytes();
-        assert_eq!(tokens(text).concat(), text);
-        assert_eq!(tokens(text).len(), 10);
-    }
 }

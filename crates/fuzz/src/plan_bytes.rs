@@ -33,16 +33,16 @@ fn number(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// A file in its parts, and where in the header rows of programs stand.
-struct Parts {
+pub struct Parts {
     preamble: Vec<u8>,
     header: Vec<u8>,
     programs: Vec<u8>,
-    rows: Vec<usize>,
+    pub rows: Vec<usize>,
 }
 
 impl Parts {
     /// The parts of a file whose preamble is whole.
-    fn of(file: &[u8]) -> Option<Self> {
+    pub fn of(file: &[u8]) -> Option<Self> {
         let len = usize::try_from(number(file, 16)).ok()?;
         let end = PREAMBLE.checked_add(len).filter(|&end| end <= file.len())?;
         let (header, programs) = (file[PREAMBLE..end].to_vec(), file[end..].to_vec());
@@ -68,7 +68,7 @@ impl Parts {
     }
 
     /// The file with its checksums computed again.
-    fn joined(mut self) -> Vec<u8> {
+    pub fn joined(mut self) -> Vec<u8> {
         for row in std::mem::take(&mut self.rows) {
             if let Some(section) = self.section(row) {
                 let sum = checksum(&self.programs[section]).to_le_bytes();
@@ -124,28 +124,4 @@ pub fn change(file: &[u8], random: &mut Random) -> Vec<u8> {
         }
     }
     parts.joined()
-}
-
-#[cfg(test)]
-mod tests {
-    use unisono_schedule::plan_file::PlanFile;
-
-    use super::*;
-    use crate::corpus;
-
-    #[test]
-    fn sections_of_a_plan_are_found_and_checksums_hold() {
-        let files = corpus::files(&corpus::folder().join("plan-file"));
-        let plans: Vec<Vec<u8>> = files
-            .iter()
-            .map(|path| std::fs::read(path).unwrap())
-            .filter(|b| PlanFile::read(b.clone()).is_ok())
-            .collect();
-        assert!(!plans.is_empty(), "the corpus has plans that are read");
-        for plan in plans {
-            let parts = Parts::of(&plan).unwrap();
-            assert!(!parts.rows.is_empty());
-            assert_eq!(parts.joined(), plan);
-        }
-    }
 }

@@ -19,7 +19,7 @@ const SEED: u64 = 13;
 /// Memory and CPU time are counted for the whole process, so one input runs at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
-fn in_turn<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+pub fn in_turn<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     guard::start(&BOUNDS);
     std::thread::scope(|scope| {
@@ -67,7 +67,7 @@ fn changed_inputs_do_not_fail() {
     let processes = std::thread::available_parallelism().map_or(1, |n| n.get().min(8));
     let part = |first| {
         let mut program = Command::new(std::env::current_exe().unwrap());
-        program.args(["--exact", "changed_inputs_do_not_fail"]).env(PART, format!("{first}/{processes}"));
+        program.args(["--exact", "quick::changed_inputs_do_not_fail"]).env(PART, format!("{first}/{processes}"));
         program.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };
     let begun: Vec<_> = (0..processes).map(part).collect();
@@ -124,7 +124,7 @@ fn faults_are_found() {
     });
     let ([panicked, allocated, accepted, refused], slow) = found;
     let panicked = panicked.unwrap_err();
-    assert!(panicked.kind.starts_with("panic-fuzz-tests-quick-rs-"), "{}", panicked.kind);
+    assert!(panicked.kind.starts_with("panic-fuzz-tests-all-quick-rs-"), "{}", panicked.kind);
     assert!(panicked.message.ends_with("as asked"), "{}", panicked.message);
     assert_eq!(allocated.unwrap_err().kind, "memory");
     assert_eq!((accepted, refused), (Ok(true), Ok(false)));

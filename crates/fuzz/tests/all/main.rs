@@ -1,0 +1,5 @@
+//! The integration tests of the crate, as one binary.
+
+mod mutate;
+mod plan_bytes;
+mod quick;
