@@ -261,7 +261,7 @@ impl Home {
 }
 
 /// None where the work panics too: a rank that went another way than the others would leave them waiting.
-fn unless_it_panics<T>(work: impl FnOnce() -> Option<T>) -> Option<T> {
+pub fn unless_it_panics<T>(work: impl FnOnce() -> Option<T>) -> Option<T> {
     catch_unwind(AssertUnwindSafe(work)).ok().flatten()
 }
 
@@ -286,15 +286,4 @@ fn refused_aliases(library: &Library) -> Outcome<Vec<[bool; 2]>> {
     let found = library.without_handler(c.comm_world, || library.without_handler(c.comm_self, try_all))??;
     library.free(alone)?;
     Ok(found)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_panic_is_a_refusal() {
-        assert_eq!(unless_it_panics(|| Some(1)), Some(1));
-        assert_eq!(unless_it_panics(|| -> Option<u8> { panic!("a fault in a proof") }), None);
-    }
 }

@@ -12,6 +12,8 @@ mod datatypes;
 mod fortran;
 mod functions;
 mod home;
+#[doc(hidden)]
+pub mod internals;
 mod kernels;
 mod learned;
 mod library;

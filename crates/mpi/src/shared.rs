@@ -27,7 +27,7 @@ pub struct Shared {
     is_ours: bool,
 }
 
-fn path([high, low]: [c_int; 2]) -> PathBuf {
+pub fn path([high, low]: [c_int; 2]) -> PathBuf {
     PathBuf::from(format!("/dev/shm/unisono-{high:08x}{low:08x}"))
 }
 
@@ -80,29 +80,5 @@ impl Drop for Shared {
             // Without a name it lives on as long as somebody has it.
             let _ = remove_file(path(self.name));
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::atomic::Ordering;
-
-    use super::*;
-
-    #[test]
-    fn both_see_one_memory_without_a_name() {
-        let ours = Shared::create(64).expect("shared memory");
-        let theirs = Shared::open(ours.name(), 64).expect("the same");
-        assert!(Shared::open(ours.name(), 128).is_err(), "another size");
-        let (a, b) = (ours.map().expect("room"), theirs.map().expect("room"));
-        let name = ours.name();
-        drop((ours, theirs));
-        assert!(!path(name).exists());
-        // SAFETY: eight words are mapped at this address until the process ends.
-        let a = unsafe { &*a.wrapping_add(7) };
-        // SAFETY: as above.
-        let b = unsafe { &*b.wrapping_add(7) };
-        a.store(5, Ordering::Relaxed);
-        assert_eq!(b.load(Ordering::Relaxed), 5);
     }
 }

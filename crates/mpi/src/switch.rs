@@ -9,7 +9,7 @@ pub fn is_on(name: &str, complain: impl FnOnce(&str)) -> bool {
     std::env::var_os(name).is_some_and(|value| is_on_value(name, &value, complain))
 }
 
-fn is_on_value(name: &str, value: &OsStr, complain: impl FnOnce(&str)) -> bool {
+pub fn is_on_value(name: &str, value: &OsStr, complain: impl FnOnce(&str)) -> bool {
     let known = match value.to_str().map(str::to_ascii_lowercase).as_deref() {
         Some("" | "0" | "false" | "off") => Some(false),
         Some("1" | "true" | "on") => Some(true),
@@ -19,28 +19,4 @@ fn is_on_value(name: &str, value: &OsStr, complain: impl FnOnce(&str)) -> bool {
         complain(&format!("{name} is {value:?}, which counts as 1; accepted are 0, 1, false, true, off and on"));
         true
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_of_switches() {
-        for (value, on, complains) in [
-            ("", false, false),
-            ("0", false, false),
-            ("False", false, false),
-            ("off", false, false),
-            ("1", true, false),
-            ("TRUE", true, false),
-            ("on", true, false),
-            ("2", true, true),
-            ("no", true, true),
-        ] {
-            let mut said = String::new();
-            assert_eq!(is_on_value("X", OsStr::new(value), |line| line.clone_into(&mut said)), on, "{value}");
-            assert_eq!(said.contains("X is") && said.contains(value), complains, "{value}: {said}");
-        }
-    }
 }

@@ -25,29 +25,29 @@ use crate::{
 };
 
 /// The time for which a rank waits before it reads the notes, and between two readings.
-const PATIENCE: Duration = Duration::from_millis(250);
+pub const PATIENCE: Duration = Duration::from_millis(250);
 /// Polls between two looks at the clock.
-const TURNS: u32 = 1024;
+pub const TURNS: u32 = 1024;
 /// The notes of a rank, the latest ones. A rank that waits for messages runs ahead of nobody, so few are enough.
-const NOTES: usize = 64;
+pub const NOTES: usize = 64;
 /// Words of a note: what names the call, its size, and their check.
-const WORDS: usize = 3;
+pub const WORDS: usize = 3;
 
 /// The notes of one rank.
-type Page = [[AtomicU64; WORDS]; NOTES];
+pub type Page = [[AtomicU64; WORDS]; NOTES];
 
 /// The notes of the ranks of this node.
 pub struct Notes {
     /// By rank of the private communicator; none where a rank is on another node.
-    ranks: Vec<Option<&'static Page>>,
-    own: &'static Page,
+    pub ranks: Vec<Option<&'static Page>>,
+    pub own: &'static Page,
     /// The place of the next note. Threads that note at once may use one place, and then neither note counts.
-    next: AtomicUsize,
+    pub next: AtomicUsize,
 }
 
 /// The name of a communicator's call: equal on all its ranks, and no other call of any communicator has it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Name(u64);
+pub struct Name(u64);
 
 /// Adds a word to a name. Multiplication by an odd number and a shift lose nothing; names of different calls are equal
 /// by chance only.
@@ -61,7 +61,7 @@ pub fn noted_length(call: &Call) -> u64 {
     length(call.kind, call.bytes())
 }
 
-fn length(kind: Kind, bytes: u64) -> u64 {
+pub fn length(kind: Kind, bytes: u64) -> u64 {
     bytes << 4 | kind as u64
 }
 
@@ -104,7 +104,7 @@ impl Notes {
     }
 
     #[inline]
-    fn note(&self, Name(name): Name, size: u64) {
+    pub fn note(&self, Name(name): Name, size: u64) {
         // No operation here waits for earlier writes to reach other cores, which takes longer than the rest of a call.
         let next = self.next.load(Ordering::Relaxed);
         self.next.store(next.wrapping_add(1), Ordering::Relaxed);
@@ -115,7 +115,7 @@ impl Notes {
     }
 
     /// The size that a rank noted for a call; none where there is no whole note of it.
-    fn noted(&self, rank: usize, Name(name): Name) -> Option<u64> {
+    pub fn noted(&self, rank: usize, Name(name): Name) -> Option<u64> {
         self.ranks.get(rank).copied().flatten()?.iter().find_map(|note| {
             let [found, size, checked] = note.each_ref().map(|word| word.load(Ordering::Relaxed));
             (found == name && check(name, size) == checked).then_some(size)
@@ -156,7 +156,7 @@ impl CallNotes {
     }
 
     #[inline]
-    fn name(&self, number: u64) -> Name {
+    pub fn name(&self, number: u64) -> Name {
         // 0 stands for no note.
         Name(mix(self.name, number).max(1))
     }
@@ -164,19 +164,19 @@ impl CallNotes {
 
 /// The calls of one communicator that wait.
 pub struct Watch {
-    calls: Arc<CallNotes>,
+    pub calls: Arc<CallNotes>,
     /// The ranks of the communicator, on the private one.
     peers: Box<[c_int]>,
     /// The number of the call that waits, which is the latest one, or was begun earlier.
     current: u64,
-    waiting: Waiting,
+    pub waiting: Waiting,
 }
 
 /// For how long a call has waited.
 #[derive(Default)]
-struct Waiting {
+pub struct Waiting {
     turns: u32,
-    since: Option<Instant>,
+    pub since: Option<Instant>,
 }
 
 impl Watch {
@@ -210,7 +210,7 @@ impl Watch {
     }
 
     #[cold]
-    fn look(&mut self, call: &Call) -> bool {
+    pub fn look(&mut self, call: &Call) -> bool {
         let now = Instant::now();
         if now.duration_since(*self.waiting.since.get_or_insert(now)) < PATIENCE {
             return false;
@@ -220,87 +220,5 @@ impl Watch {
         let differs = |size: u64| size != own && size & 0xf == own & 0xf;
         let ranks = self.peers.iter().filter_map(|&rank| usize::try_from(rank).ok());
         ranks.filter_map(|rank| self.calls.notes.noted(rank, name)).any(differs)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Two ranks on one node, and one elsewhere.
-    fn notes() -> Arc<Notes> {
-        let page = || -> &'static Page { Box::leak(Box::new([const { [const { AtomicU64::new(0) }; WORDS] }; NOTES])) };
-        let (first, own) = (page(), page());
-        Arc::new(Notes { ranks: vec![Some(first), Some(own), None], own, next: AtomicUsize::new(0) })
-    }
-
-    fn call(bytes: usize) -> Call {
-        Call {
-            kind: Kind::Broadcast,
-            root: 0,
-            elements: bytes,
-            element_bytes: 1,
-            reduction: None,
-            input: std::ptr::null(),
-            output: std::ptr::null_mut(),
-            in_place: false,
-        }
-    }
-
-    fn watch(notes: &Arc<Notes>, serial: c_int) -> Watch {
-        Watch::new(Arc::clone(notes), Box::new([0, 1, 2]), serial, Calls::Blocking)
-    }
-
-    fn note(watch: &mut Watch, call: Option<&Call>) {
-        let number = watch.calls.note(call.map(noted_length));
-        watch.wait_for(number);
-    }
-
-    /// Whether it is found once the patience is over.
-    fn is_found(watch: &mut Watch, call: &Call) -> bool {
-        watch.waiting.since = Instant::now().checked_sub(2 * PATIENCE);
-        watch.look(call)
-    }
-
-    #[test]
-    fn only_another_length_of_the_same_call_is_found() {
-        let notes = notes();
-        let mut here = watch(&notes, 3);
-        note(&mut here, Some(&call(64)));
-        assert!(!is_found(&mut here, &call(64)), "its own note is right");
-        assert!(is_found(&mut here, &call(65)));
-        note(&mut here, None);
-        assert!(!is_found(&mut here, &call(65)), "another call of the communicator");
-        let mut other = watch(&notes, 4);
-        note(&mut other, None);
-        assert!(!is_found(&mut other, &call(65)), "another communicator");
-    }
-
-    #[test]
-    fn a_note_that_is_half_written_is_none() {
-        let notes = notes();
-        let mut here = watch(&notes, 3);
-        note(&mut here, Some(&call(64)));
-        notes.own[0][1].store(length(Kind::Broadcast, 9), Ordering::Relaxed);
-        assert!(!is_found(&mut here, &call(64)));
-    }
-
-    #[test]
-    fn nothing_is_found_before_the_patience_is_over() {
-        let notes = notes();
-        let mut here = watch(&notes, 3);
-        note(&mut here, Some(&call(64)));
-        assert!((0..4 * TURNS).all(|_| !here.finds_unlike(&call(65))));
-    }
-
-    #[test]
-    fn old_notes_are_overwritten() {
-        let notes = notes();
-        let mut here = watch(&notes, 3);
-        note(&mut here, Some(&call(64)));
-        let name = here.calls.name(1);
-        assert_eq!(notes.noted(1, name), Some(length(Kind::Broadcast, 64)));
-        (0..NOTES).for_each(|_| note(&mut here, Some(&call(64))));
-        assert_eq!(notes.noted(1, name), None);
     }
 }

@@ -1,0 +1,12 @@
+//! The integration tests of the crate, as one binary.
+
+mod abi;
+mod conditions;
+mod home;
+mod kernels;
+mod learned;
+mod parts;
+mod route;
+mod shared;
+mod switch;
+mod watch;
