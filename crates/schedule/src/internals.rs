@@ -6,6 +6,14 @@ pub mod fingerprint {
 pub mod order {
     pub use crate::order::{Dependents, depth_first, successors};
 }
+pub mod plan_file {
+    pub use crate::plan_file::{
+        MAGIC, PREAMBLE_BYTES,
+        read::program as read_program,
+        wire::{Out, checksum},
+        write::program as write_program,
+    };
+}
 pub mod runs {
     pub use crate::stored::runs::Runs;
 }

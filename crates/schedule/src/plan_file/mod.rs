@@ -12,11 +12,9 @@
 //! program that reaches outside its buffers is refused when it is decoded, and [`PlanFile::prove`] proves the programs
 //! of all ranks together, whatever wrote them; nothing runs unproven.
 
-mod read;
-#[cfg(test)]
-mod tests;
-mod wire;
-mod write;
+pub(crate) mod read;
+pub(crate) mod wire;
+pub(crate) mod write;
 
 use std::sync::OnceLock;
 
@@ -26,10 +24,10 @@ use crate::stored::{Facts, RankProgram, Stored, Unsound};
 
 pub use write::write;
 
-const MAGIC: &[u8; 8] = b"UNISPLAN";
+pub const MAGIC: &[u8; 8] = b"UNISPLAN";
 /// The version that [`write`] writes, and the latest that [`PlanFile::read`] reads.
 pub const VERSION: u32 = 2;
-const PREAMBLE_BYTES: usize = 32;
+pub const PREAMBLE_BYTES: usize = 32;
 
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PlanFileError {

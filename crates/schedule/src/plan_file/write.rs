@@ -84,7 +84,7 @@ fn facts(facts: &Facts, out: &mut Out) {
     out.text(&facts.origin);
 }
 
-pub(super) fn program(p: &RankProgram, out: &mut Out) {
+pub fn program(p: &RankProgram, out: &mut Out) {
     out.u32(p.scratch_blocks);
     out.u32(p.lanes.len() as u32);
     for lane in &p.lanes {

@@ -10,6 +10,7 @@ mod interpret {
     mod element;
 }
 mod order;
+mod plan_file;
 mod stored {
     mod runs;
 }

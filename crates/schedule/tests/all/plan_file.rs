@@ -3,10 +3,10 @@
 use proptest::prelude::*;
 use unisono_base::NodeId;
 use unisono_collective::{Choice, Collective, DecisionTable, Dtype, Kind, Operator, Row};
-
-use super::{MAGIC, PREAMBLE_BYTES, Plan, PlanFile, PlanFileError, read, wire::Out, wire::checksum, write};
-use crate::{
+use unisono_schedule::{
     Builder, Operand,
+    internals::plan_file::{MAGIC, Out, PREAMBLE_BYTES, checksum, read_program, write_program},
+    plan_file::{Plan, PlanFile, PlanFileError, write},
     stored::{RankProgram, Stored, store},
     verify::{Method, Verified},
 };
@@ -60,7 +60,7 @@ fn what_is_written_is_read() {
 /// Written by the version before; two rows, the library's own and recursive doubling from 64 bytes on.
 #[test]
 fn the_version_before_is_read() {
-    let read = PlanFile::read(include_bytes!("version_1.plan").to_vec()).unwrap();
+    let read = PlanFile::read(include_bytes!("plan_file/version_1.plan").to_vec()).unwrap();
     let rows: Vec<String> = read.table().rows().iter().map(|row| format!("{row}: {}", row.choice)).collect();
     let expected =
         ["allreduce on 2 ranks, 0 to 63 bytes: library", "allreduce on 2 ranks, 64 to any bytes: recursive-doubling"];
@@ -108,17 +108,21 @@ fn forged(mut bytes: Vec<u8>) -> Vec<u8> {
 /// A file whose rank 0 runs another program of the same length, with all checksums made to fit.
 fn with_program(change: impl Fn(&mut RankProgram)) -> Vec<u8> {
     let (mut bytes, read) = (file(), PlanFile::read(file()).unwrap());
-    let section = read.schedules[0].1[0];
     let mut program = read.program(0, 0).unwrap();
+    let written = |program: &RankProgram| {
+        let mut out = Out::default();
+        write_program(program, &mut out);
+        out.0
+    };
+    let old = written(&program);
     change(&mut program);
-    let mut out = Out::default();
-    write::program(&program, &mut out);
-    assert_eq!(out.0.len() as u64, section.len);
-    let at = section.start as usize;
-    bytes[at..at + out.0.len()].copy_from_slice(&out.0);
-    let (old, new) = (section.checksum.to_le_bytes(), checksum(&out.0).to_le_bytes());
-    let at = bytes.windows(8).position(|w| w == old).unwrap();
-    bytes[at..at + 8].copy_from_slice(&new);
+    let new = written(&program);
+    assert_eq!(old.len(), new.len());
+    let sums = [&old, &new].map(|program| checksum(program).to_le_bytes().to_vec());
+    for (old, new) in [(&old, &new), (&sums[0], &sums[1])] {
+        let at = bytes.windows(old.len()).position(|w| w == &old[..]).unwrap();
+        bytes[at..at + new.len()].copy_from_slice(new);
+    }
     forged(bytes)
 }
 
@@ -154,7 +158,7 @@ proptest! {
     fn forged_programs_stay_inside(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..5), cut in any::<prop::sample::Index>(), shortens: bool) {
         let stored = stored();
         let mut out = Out::default();
-        write::program(&stored.programs()[0], &mut out);
+        write_program(&stored.programs()[0], &mut out);
         let mut bytes = out.0;
         for (at, value) in changes {
             let at = at.index(bytes.len());
@@ -163,7 +167,7 @@ proptest! {
         if shortens {
             bytes.truncate(cut.index(bytes.len()));
         }
-        if let Ok(program) = read::program(&bytes, stored.facts(), 0) {
+        if let Ok(program) = read_program(&bytes, stored.facts(), 0) {
             for s in &program.steps {
                 prop_assert!(s.len > 0 && s.align + s.len <= 2);
                 prop_assert!(s.waits.end as usize <= program.waits.len());
