@@ -112,15 +112,3 @@ pub fn of_passed(place: usize, library: &Library) -> &'static str {
         "no rank sees the counts of all"
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reasons_have_their_texts() {
-        assert_eq!(text(Reason::NoSize as u64), "no row for this size");
-        assert_eq!(text(Reason::Otherwise as u64), *TEXTS.last().expect("there are some"));
-        assert_eq!(text(u64::MAX), "");
-    }
-}
