@@ -10,7 +10,7 @@ pub mod recursive_exchange {
     pub use crate::catalog::recursive_exchange::Sets;
 }
 pub mod slack_tree {
-    pub use crate::catalog::slack_tree::{Growth, NONE, rate, trees};
+    pub use crate::catalog::slack_tree::{rate, trees, weight};
 }
 pub mod two_phase {
     pub use crate::catalog::two_phase::grouped;

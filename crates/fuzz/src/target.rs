@@ -19,7 +19,7 @@ pub struct FuzzTarget {
     pub form: Form,
     /// Folders of the repository with more seeds, and how their files end.
     pub seeds: &'static [(&'static str, &'static str)],
-    /// Changed inputs that `make test` runs.
+    /// Changed inputs that a long run of the tests takes; a usual run takes a fifth of them.
     pub quick_runs: u32,
     /// Runs one input; true where it was accepted. A property that does not hold is a panic.
     pub run: fn(&[u8]) -> bool,

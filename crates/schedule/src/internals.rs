@@ -1,5 +1,8 @@
 //! Units that the tests of this crate open. This is not an interface: it may change with any of them.
 
+pub mod allowance {
+    pub use crate::verify::allowance::Allowance;
+}
 pub mod fingerprint {
     pub use crate::verify::fingerprint::Sum;
 }
@@ -13,6 +16,9 @@ pub mod plan_file {
         wire::{Out, checksum},
         write::program as write_program,
     };
+}
+pub mod race {
+    pub use crate::verify::race::check;
 }
 pub mod runs {
     pub use crate::stored::runs::Runs;

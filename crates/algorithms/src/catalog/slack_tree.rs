@@ -112,8 +112,24 @@ fn longer(grid: Grid) -> u32 {
     grid.rows.max(grid.cols)
 }
 
+/// The sum of e^(r |x - at|) over x of a span.
+pub fn weight(rate: f64, (start, end): (u32, u32), at: u32) -> f64 {
+    // From one distance up to another.
+    let run = |from: u32, to: u32| {
+        let grow = |n: u32| (rate * f64::from(n)).exp();
+        (grow(to) - grow(from)) / rate.exp_m1()
+    };
+    if at < start {
+        run(start - at, end - at)
+    } else if at >= end {
+        run(at + 1 - end, at + 1 - start)
+    } else {
+        run(0, end - at) + run(1, at + 1 - start)
+    }
+}
+
 /// The trees as far as they are there.
-pub struct Growth {
+struct Growth {
     grid: Grid,
     trees: u32,
     children: u32,
@@ -132,7 +148,7 @@ pub struct Growth {
     limit: Option<u32>,
 }
 
-pub const NONE: u32 = u32::MAX;
+const NONE: u32 = u32::MAX;
 
 impl Growth {
     /// Operations of a PE at most.
@@ -140,25 +156,9 @@ impl Growth {
         self.trees + self.children - 1
     }
 
-    /// The sum of e^(r |x - at|) over x of a span.
-    pub fn weight(&self, (start, end): (u32, u32), at: u32) -> f64 {
-        // From one distance up to another.
-        let run = |from: u32, to: u32| {
-            let grow = |n: u32| (self.rate * f64::from(n)).exp();
-            (grow(to) - grow(from)) / self.rate.exp_m1()
-        };
-        if at < start {
-            run(start - at, end - at)
-        } else if at >= end {
-            run(at + 1 - end, at + 1 - start)
-        } else {
-            run(0, end - at) + run(1, at + 1 - start)
-        }
-    }
-
     /// Places along one axis of a span for a top below `parent`, with the cycles each loses to the best.
     fn places(&self, span: (u32, u32), parent: u32) -> Vec<(u32, f64)> {
-        let time = |x: u32| f64::from(x.abs_diff(parent)) + self.weight(span, x).ln() / self.rate;
+        let time = |x: u32| f64::from(x.abs_diff(parent)) + weight(self.rate, span, x).ln() / self.rate;
         let all: Vec<(u32, f64)> = (span.0..span.1).map(|x| (x, time(x))).collect();
         let best = all.iter().map(|x| x.1).fold(f64::INFINITY, f64::min);
         let good: Vec<_> = all.into_iter().map(|(x, t)| (x, t - best)).filter(|x| x.1 <= TOLERANCE).collect();
@@ -221,16 +221,16 @@ impl Growth {
             return;
         }
         let (row, col) = self.grid.row_col(top);
-        let (by_rows, by_cols) = (self.weight(rect.rows, row), self.weight(rect.cols, col));
+        let (by_rows, by_cols) = (weight(self.rate, rect.rows, row), weight(self.rate, rect.cols, col));
         let Rect { rows, cols } = rect;
         let across = (rows.0 + 1..rows.1).map(|cut| {
             let [upper, lower] = [(rows.0, cut), (cut, rows.1)];
-            let weigh = |rows| (Rect { rows, ..rect }, self.weight(rows, row) * by_cols);
+            let weigh = |rows| (Rect { rows, ..rect }, weight(self.rate, rows, row) * by_cols);
             (weigh(upper), weigh(lower), rows.1 - rows.0)
         });
         let down = (cols.0 + 1..cols.1).map(|cut| {
             let [left, right] = [(cols.0, cut), (cut, cols.1)];
-            let weigh = |cols| (Rect { cols, ..rect }, self.weight(cols, col) * by_rows);
+            let weigh = |cols| (Rect { cols, ..rect }, weight(self.rate, cols, col) * by_rows);
             (weigh(left), weigh(right), cols.1 - cols.0)
         });
         // Which half takes the more parts, if they differ; of equal cuts that across the longer side.

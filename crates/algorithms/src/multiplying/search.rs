@@ -5,7 +5,7 @@
 //! already is left out, and as a factor, base or group of f costs at least (f - 1) (send + reduce), that leaves few to
 //! try; nothing is guessed.
 
-use unisono_base::narrow;
+use unisono_base::{limits::spend, narrow};
 
 use super::{StagePrices, Stages, Wrap};
 
@@ -34,6 +34,9 @@ impl Best {
 /// So many merges are tried before the search, which goes the faster the better it begins.
 const FEW: u32 = 32;
 
+/// The name of the search where its steps are counted.
+const STEPS_OF: &str = "the search for the stages of an exchange";
+
 /// Sums of the same stage costs in another order agree to this share.
 const ROUNDING: f64 = 1e-12;
 
@@ -51,6 +54,8 @@ pub fn best_factored(ranks: u32, prices: &StagePrices) -> Best {
     divisors.extend(divisors.clone().iter().map(|d| ranks / d));
     divisors.sort_unstable();
     divisors.dedup();
+    let known = divisors.len() as u64;
+    spend(STEPS_OF, u64::from(ranks.isqrt()) + known * known);
     // Least cost of each divisor, and the last factor that gives it.
     let mut least = vec![(0.0, 1); divisors.len()];
     for (at, &n) in divisors.iter().enumerate().skip(1) {
@@ -161,6 +166,7 @@ impl Search {
             if around >= best {
                 break;
             }
+            spend(STEPS_OF, u64::from(n / base));
             for leaders in 1..=n / base {
                 let inner = n - leaders * (base - 1);
                 let cost = around + table.cost(inner);
@@ -192,6 +198,7 @@ impl Search {
                 }
                 // Where no stage fits between the two, there is none.
                 let most = if table.least_stage <= room { (n - 1) / outer } else { 1.min((n - 1) / outer) };
+                spend(STEPS_OF, u64::from(most));
                 for inner in (least.div_ceil(outer)..=most).rev().filter(|&inner| table.cost(inner) <= room) {
                     let rest = n - inner * outer;
                     let wrap = Wrap::Merge { rest, first, last };
@@ -242,6 +249,7 @@ impl Table {
             if before > room {
                 continue;
             }
+            spend(STEPS_OF, cheap.len().min(n / part) as u64);
             for (factor, stage) in (2..=n / part).zip(&cheap) {
                 let cost = before + stage;
                 if cost < least[part * factor].0 {

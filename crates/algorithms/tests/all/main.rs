@@ -24,3 +24,5 @@ mod ranks {
 mod switches {
     mod packing;
 }
+#[path = "../../../schedule/tests/all/soak.rs"]
+mod soak;

@@ -66,7 +66,7 @@ fn configurations() -> impl Strategy<Value = (Site, Configured)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::soak::cases(200), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn flipped_fields_are_refused((site, made) in configurations(), at in any::<u64>(), bit in 0_u32..64, other in any::<u8>()) {

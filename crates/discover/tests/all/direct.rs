@@ -213,7 +213,7 @@ fn long_lists_of_pushes_are_of_one_rank() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig::with_cases(crate::soak::cases(60)))]
 
     #[test]
     fn ranks_agree_on_reductions_and_each_element_is_made_of_all_that_contribute(

@@ -17,5 +17,7 @@ mod worked;
 mod rules {
     mod full;
 }
+#[path = "../../../schedule/tests/all/soak.rs"]
+mod soak;
 mod space;
 mod split;

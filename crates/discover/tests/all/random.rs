@@ -1,7 +1,7 @@
 //! Random programs, run: every rank's commands move versions of points, and every kernel must find what the program
 //! means. The meaning is `common/points.rs`: chunks counted out, mappers asked chunk by chunk, points one by one.
 
-use crate::points;
+use crate::{points, soak::cases};
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -422,7 +422,7 @@ fn touches(program: &Random, tasks: &[OwnedTask], nodes: u32, rank: usize, comma
 fn all_found(found: &BTreeMap<(&str, Option<Pattern>), u32>, patterns: &[Pattern]) {
     for &pattern in patterns {
         let times = found.get(&("full", Some(pattern))).copied().unwrap_or(0);
-        assert!(times > 20, "{pattern} comes up {times} times: {found:?}");
+        assert!(times > cases(20), "{pattern} comes up {times} times: {found:?}");
     }
 }
 
@@ -430,15 +430,15 @@ fn all_found(found: &BTreeMap<(&str, Option<Pattern>), u32>, patterns: &[Pattern
 fn data_arrives_once_and_no_more_than_point_to_point() {
     use Pattern::{Allgather, Alltoall, Broadcast, Gather, Halo, Scatter};
     let mut found = BTreeMap::new();
-    let kept: usize = (0..1000).map(|seed| check(seed, false, &mut found)).sum();
-    assert!(kept > 5000, "too few sound tasks: {kept}");
+    let kept: usize = (0..u64::from(cases(1000))).map(|seed| check(seed, false, &mut found)).sum();
+    assert!(kept > cases(5000) as usize, "too few sound tasks: {kept}");
     all_found(&found, &[Gather, Allgather, Broadcast, Scatter, Alltoall, Halo]);
 }
 
 #[test]
 fn reductions_have_all_contributions() {
     let mut found = BTreeMap::new();
-    let kept: usize = (1000..2000).map(|seed| check(seed, true, &mut found)).sum();
-    assert!(kept > 5000, "too few sound tasks: {kept}");
+    let kept: usize = (1000..1000 + u64::from(cases(1000))).map(|seed| check(seed, true, &mut found)).sum();
+    assert!(kept > cases(5000) as usize, "too few sound tasks: {kept}");
     all_found(&found, &[Pattern::Reduce, Pattern::Allreduce, Pattern::ReduceScatter]);
 }

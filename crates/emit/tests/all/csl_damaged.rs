@@ -67,7 +67,7 @@ fn take(files: &Files) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::soak::cases(2000), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn damaged_projects(which: prop::sample::Index, edits in prop::collection::vec(any::<(u8, u32, u32)>(), 1..5), threads: bool) {

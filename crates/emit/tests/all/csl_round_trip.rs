@@ -144,7 +144,7 @@ fn pre_order(most: usize) -> impl Strategy<Value = Vec<usize>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::soak::cases(300), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_tree_on_a_line(parents in pre_order(24), elements in 1u32..300) {

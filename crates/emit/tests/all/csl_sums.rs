@@ -87,13 +87,17 @@ fn collective(kind: Kind, grid: Grid, elements: u64, root: u32) -> Collective {
 
 #[test]
 fn every_algorithm_makes_right_sums_without_control_wavelets() {
-    let mut ran = 0;
+    let (mut ran, mut number) = (0, 0);
     for &algorithm in ALGORITHMS {
         for &kind in algorithm.info().collectives.iter().filter(|k| **k != Kind::Message) {
             for (rows, cols) in [(1, 2), (1, 7), (1, 24), (6, 1), (4, 4), (7, 5), (2, 9)] {
                 let grid = Grid::new(rows, cols);
                 for (root, elements) in [(0, 24), (grid.count() as u32 / 2, 37), (grid.count() as u32 - 1, 1)] {
                     let c = collective(kind, grid, elements, root);
+                    number += 1;
+                    if !crate::soak::runs(number) {
+                        continue;
+                    }
                     let Some(files) = project(algorithm, c, grid, &Params::new()) else { continue };
                     assert!(files.iter().all(|f| !f.1.contains(".control")), "{}", algorithm.name());
                     check(&files, &c);
@@ -102,7 +106,7 @@ fn every_algorithm_makes_right_sums_without_control_wavelets() {
             }
         }
     }
-    assert!(ran > 150, "{ran} projects");
+    assert!(ran > crate::soak::cases(140), "{ran} projects");
 }
 
 /// Chunks that end with a shorter one, chunks of the length and beyond, and one element.
@@ -126,7 +130,7 @@ fn chunks_of_any_length_make_right_sums() {
 fn operators_without_a_vector_operation_make_right_results() {
     use Operator::{And, Max, Min, Or, Prod, Sum, Xor};
     let on_integers = [Sum, Prod, Min, Max, And, Or, Xor].map(|operator| (operator, Dtype::I32));
-    let mut ran = 0;
+    let (mut ran, mut number) = (0, 0);
     for (at, (operator, dtype)) in on_integers.into_iter().chain([(Min, Dtype::F32)]).enumerate() {
         for &algorithm in ALGORITHMS {
             for kind in [Kind::Reduce, Kind::Allreduce] {
@@ -138,6 +142,10 @@ fn operators_without_a_vector_operation_make_right_results() {
                 for &(rows, cols) in shapes.iter().skip(at % 2).step_by(2) {
                     let grid = Grid::new(rows, cols);
                     for (root, elements) in [(0, 24), (grid.count() / 2, 37), (grid.count() - 1, 1)] {
+                        number += 1;
+                        if !crate::soak::runs(number) {
+                            continue;
+                        }
                         let ranks = grid.count() as u32;
                         let c = Collective::new(kind, ranks, elements, root, operator, dtype).unwrap();
                         let Some(files) = project(algorithm, c, grid, &Params::new()) else { continue };
@@ -161,7 +169,7 @@ fn operators_without_a_vector_operation_make_right_results() {
             }
         }
     }
-    assert!(ran > 300, "{ran} projects");
+    assert!(ran > crate::soak::cases(280), "{ran} projects");
 }
 
 /// The choices on grids up to 32x32; larger ones run by name, `-- --ignored`, in a minute.

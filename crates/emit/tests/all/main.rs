@@ -24,3 +24,5 @@ mod csl {
         mod ranges;
     }
 }
+#[path = "../../../schedule/tests/all/soak.rs"]
+mod soak;

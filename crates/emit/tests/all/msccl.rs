@@ -279,7 +279,8 @@ fn damaged_files_never_panic() {
         "2147483647",
     ];
     let mut proved = 0;
-    for round in 0..6000 {
+    let rounds = crate::soak::cases(6000);
+    for round in 0..rounds {
         let mut text = if round % 2 == 0 { good.clone() } else { other.clone() };
         for _ in 0..=random(3) {
             let (mut from, mut to) = (random(text.len()), random(text.len()));
@@ -296,7 +297,7 @@ fn damaged_files_never_panic() {
             proved += u32::from(verify(&schedule, Method::Auto).holds());
         }
     }
-    assert!(proved < 3000, "{proved}: most damage is seen");
+    assert!(2 * proved < rounds, "{proved}: most damage is seen");
 }
 
 #[test]

@@ -214,7 +214,7 @@ fn rows() -> impl Strategy<Value = Vec<Row>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::soak::cases(300), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_file_chooses_what_the_table_says(rows in rows()) {

@@ -3,3 +3,5 @@
 mod mutate;
 mod plan_bytes;
 mod quick;
+#[path = "../../../schedule/tests/all/soak.rs"]
+mod soak;

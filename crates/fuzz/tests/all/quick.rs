@@ -1,6 +1,8 @@
 //! A short run of every target: all inputs of the corpus, then changed ones from a fixed seed. `make fuzz` runs for
 //! longer.
 
+use crate::soak;
+
 use std::{
     process::{Command, Stdio},
     sync::{Mutex, PoisonError},
@@ -85,7 +87,7 @@ fn change(first: u32, step: u32) {
         for &target in TARGETS {
             let pool = Pool::new(corpus::seeds(target, None));
             let mut random = Random::new(SEED);
-            for n in 0..target.quick_runs {
+            for n in 0..soak::cases(target.quick_runs) {
                 let input = pool.next(target.form, &mut random);
                 if n % step != first {
                     continue;

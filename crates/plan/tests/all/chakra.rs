@@ -50,7 +50,7 @@ fn schedules_that_are_read_back_take_the_same_time() {
         }
         cases += 1;
     });
-    assert!(cases > 1500, "{cases}");
+    assert!(cases > crate::soak::cases(1500), "{cases}");
 }
 
 #[test]

@@ -73,7 +73,7 @@ fn long_messages_come_near_the_bound() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig::with_cases(crate::soak::cases(60)))]
     #[test]
     fn flows_on_random_graphs_are_proved(
         accelerators in 2_u32..7,

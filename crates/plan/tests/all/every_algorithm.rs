@@ -2,7 +2,7 @@
 //! that matters and all candidate parameters: it proves, it computes the right thing at every granularity, and its
 //! closed-form terms are those of its schedule.
 
-use crate::common;
+use crate::{common, soak};
 
 use common::{DEPTH_CYCLES, every_case, expected, inputs, label};
 use unisono_algorithms::Profile;
@@ -14,10 +14,9 @@ use unisono_schedule::{
     verify::{Method, verify},
 };
 
-#[test]
-fn proves_and_computes() {
+fn proves_and_computes(elements: u64) {
     let mut cases = 0;
-    every_case(&[0, 1, 2, 5, 19], Operator::Sum, |algorithm, case, params| {
+    every_case(&[elements], Operator::Sum, |algorithm, case, params| {
         let name = label(algorithm, case, params);
         let placed = algorithm.build(case, params).unwrap();
         assert_eq!(placed.grid().unwrap().check(), [], "{name}");
@@ -36,7 +35,32 @@ fn proves_and_computes() {
         }
         cases += 1;
     });
-    assert!(cases > 10_000, "the sweep covers {cases} cases only");
+    assert!(cases > soak::cases(1800), "the sweep covers {cases} cases only");
+}
+
+#[test]
+fn proves_and_computes_nothing() {
+    proves_and_computes(0);
+}
+
+#[test]
+fn proves_and_computes_one_element() {
+    proves_and_computes(1);
+}
+
+#[test]
+fn proves_and_computes_two_elements() {
+    proves_and_computes(2);
+}
+
+#[test]
+fn proves_and_computes_5_elements() {
+    proves_and_computes(5);
+}
+
+#[test]
+fn proves_and_computes_19_elements() {
+    proves_and_computes(19);
 }
 
 #[test]
@@ -54,7 +78,7 @@ fn keeps_the_order_where_the_operator_does_not_commute() {
         assert_eq!(run(&placed.schedule, &data, Options::default()).unwrap(), expected(c, &data), "{name}");
         cases += 1;
     });
-    assert!(cases > 1000, "the sweep covers {cases} cases only");
+    assert!(cases > soak::cases(1000), "the sweep covers {cases} cases only");
 }
 
 #[test]

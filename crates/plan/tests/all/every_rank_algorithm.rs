@@ -3,7 +3,7 @@
 //! computes the right thing at every granularity, it is repeatable where it says so, and its rounds are those of its
 //! schedule.
 
-use crate::common;
+use crate::{common, soak};
 
 use common::{among, every_rank_case, expected, inputs, label};
 use unisono_algorithms::{ALGORITHMS, Algorithm, Case, Means, Params, Profile, Ranks, find, ranks::Extents, resolve};
@@ -25,10 +25,9 @@ fn promises_equal_bits(algorithm: &dyn Algorithm, case: &Case, params: &Params) 
     !own_first || c.elements == 0 || c.ranks <= ways + 1
 }
 
-#[test]
-fn proves_and_computes() {
+fn proves_and_computes(elements: u64) {
     let mut cases = 0;
-    every_rank_case(&[0, 1, 2, 5, 19], Operator::Sum, |algorithm, case, params| {
+    every_rank_case(&[elements], Operator::Sum, |algorithm, case, params| {
         let name = label(algorithm, case, params);
         let schedule = algorithm.build(case, params).unwrap().schedule;
         let proof = verify(&schedule, Method::Exact);
@@ -52,7 +51,32 @@ fn proves_and_computes() {
         }
         cases += 1;
     });
-    assert!(cases > 9000, "the sweep covers {cases} cases only");
+    assert!(cases > soak::cases(1620), "the sweep covers {cases} cases only");
+}
+
+#[test]
+fn proves_and_computes_nothing() {
+    proves_and_computes(0);
+}
+
+#[test]
+fn proves_and_computes_one_element() {
+    proves_and_computes(1);
+}
+
+#[test]
+fn proves_and_computes_two_elements() {
+    proves_and_computes(2);
+}
+
+#[test]
+fn proves_and_computes_5_elements() {
+    proves_and_computes(5);
+}
+
+#[test]
+fn proves_and_computes_19_elements() {
+    proves_and_computes(19);
 }
 
 #[test]

@@ -163,7 +163,7 @@ fn ways_of_unlike_latency_are_both_used() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
+    #![proptest_config(ProptestConfig::with_cases(crate::soak::cases(40)))]
     #[test]
     fn forests_on_random_graphs_are_proved(
         accelerators in 2_u32..7,

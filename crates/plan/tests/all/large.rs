@@ -1,7 +1,7 @@
 //! Proofs at size: exact up to P = 1024 for every algorithm and P = 4096 for those shaped like trees, by fingerprint on
 //! demand, the placed terms of large grids, and how few instructions algorithms among very many ranks take.
 
-use crate::common;
+use crate::{common, soak};
 
 use common::{among, case};
 use unisono_algorithms::{ALGORITHMS, Means, Params, find};
@@ -9,23 +9,41 @@ use unisono_collective::{Kind, Operator};
 use unisono_machine::Grid;
 use unisono_schedule::verify::{Method, verify};
 
-#[test]
-fn exact_proofs_at_1024_and_4096() {
+/// Proves every algorithm on a grid; in rings only up to 1,024 PEs.
+fn exact_proofs(grid: Grid) {
     for &algorithm in ALGORITHMS {
         for &kind in algorithm.info().collectives {
-            for grid in [Grid::new(1, 1024), Grid::new(32, 32), Grid::new(1, 4096), Grid::new(64, 64)] {
-                let case = case(kind, grid, 1500, 0, Operator::Sum);
-                let params = Params::new();
-                let ring = algorithm.name() == "ring" && grid.count() > 1024;
-                if ring || algorithm.supports(&case, &params).is_err() {
-                    continue;
-                }
-                let placed = algorithm.build(&case, &params).unwrap();
-                let proof = verify(&placed.schedule, Method::Auto);
-                assert!(proof.holds() && proof.method == "exact", "{} on {grid}: {proof:?}", algorithm.name());
+            let case = case(kind, grid, 1500, 0, Operator::Sum);
+            let params = Params::new();
+            let ring = algorithm.name() == "ring" && grid.count() > 1024;
+            if ring || algorithm.supports(&case, &params).is_err() {
+                continue;
             }
+            let placed = algorithm.build(&case, &params).unwrap();
+            let proof = verify(&placed.schedule, Method::Auto);
+            assert!(proof.holds() && proof.method == "exact", "{} on {grid}: {proof:?}", algorithm.name());
         }
     }
+}
+
+#[test]
+fn exact_proofs_on_a_line() {
+    exact_proofs(Grid::new(1, if soak::is_on() { 1024 } else { 200 }));
+}
+
+#[test]
+fn exact_proofs_on_a_square() {
+    exact_proofs(if soak::is_on() { Grid::new(32, 32) } else { Grid::new(16, 16) });
+}
+
+#[test]
+fn exact_proofs_on_a_long_line_but_for_rings() {
+    exact_proofs(Grid::new(1, if soak::is_on() { 4096 } else { 1025 }));
+}
+
+#[test]
+fn exact_proofs_on_a_large_square_but_for_rings() {
+    exact_proofs(if soak::is_on() { Grid::new(64, 64) } else { Grid::new(32, 33) });
 }
 
 #[test]

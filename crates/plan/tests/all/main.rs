@@ -27,6 +27,8 @@ mod program;
 mod reducing_switches;
 mod rounds;
 mod simulable;
+#[path = "../../../schedule/tests/all/soak.rs"]
+mod soak;
 mod tuning;
 mod workload;
 mod workload_graph;

@@ -300,7 +300,7 @@ fn schedules_on_switches_do_not_move() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig::with_cases(crate::soak::cases(60)))]
     #[test]
     fn random_networks_are_proved_and_timed(
         accelerators in 2_u32..7,

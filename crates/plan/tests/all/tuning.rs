@@ -80,7 +80,7 @@ prop_compose! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(crate::soak::cases(300)))]
 
     /// The choice at n + 1 takes at most `CLEARLY` times as long as the choice at n takes there, wherever that serves.
     #[test]

@@ -105,7 +105,7 @@ fn relaxed(graph: &WorkloadGraph, lengths: &[Vec<f64>], overlap: bool) -> Vec<Ve
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::soak::cases(1000), ..ProptestConfig::default() })]
 
     #[test]
     fn the_clock_gives_the_earliest_times((graph, lengths) in random(), overlap in any::<bool>()) {

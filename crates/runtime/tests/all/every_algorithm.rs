@@ -1,6 +1,7 @@
 //! Every algorithm among ranks, stored in blocks and run over the local transport: counts that the blocks divide and
 //! that they do not, messages in many orders, against plain arithmetic; and bit for bit against the interpreter.
 
+use crate::soak;
 use unisono_algorithms::{ALGORITHMS, Algorithm, Case, Means, Params, Ranks};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_runtime::local;
@@ -87,6 +88,7 @@ fn every(
     operator: Operator,
     mut f: impl FnMut(&Verified, &Stored, &str),
 ) {
+    let mut number = 0;
     for ranks in ranks {
         for &algorithm in ALGORITHMS.iter().filter(|a| a.info().needs.contains(&Means::Messages)) {
             for &kind in algorithm.info().collectives.iter().filter(|k| KINDS.contains(k)) {
@@ -97,6 +99,10 @@ fn every(
                     settings.push(Params::new());
                     settings.dedup();
                     for params in settings {
+                        number += 1;
+                        if !soak::runs(number) {
+                            continue;
+                        }
                         if let Some((proven, stored)) = stored(algorithm, &case, &params) {
                             let what = format!("{} {params} {kind} on {ranks} in {blocks} blocks", algorithm.name());
                             f(&proven, &stored, &what);
@@ -122,7 +128,7 @@ fn every_count_gives_what_arithmetic_gives() {
             }
         }
     });
-    assert!(runs > 5000, "{runs}");
+    assert!(runs > soak::cases(5000), "{runs}");
 }
 
 /// Every schedule that may, on all ranks and on every other one; a rank's output may hold more than its input gives.
@@ -157,7 +163,7 @@ fn inputs_may_lie_in_outputs() {
             runs += 1;
         }
     });
-    assert!(runs > 2000, "{runs}");
+    assert!(runs > soak::cases(2000), "{runs}");
     for name in ["rabenseifner", "recursive-doubling", "ring"] {
         assert!(!copied.contains(name), "{name} needs a copy of its input");
     }
@@ -182,7 +188,7 @@ fn repeatable_schedules_stay_repeatable() {
         assert_eq!(stored.facts().repeatable, proven.proof().repeatable, "{what}");
         kept += u32::from(proven.proof().repeatable);
     });
-    assert!(kept > 500, "{kept}");
+    assert!(kept > soak::cases(500), "{kept}");
 }
 
 #[test]

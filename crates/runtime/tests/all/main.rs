@@ -5,3 +5,5 @@ mod judge;
 mod proven;
 mod random;
 mod slots;
+#[path = "../../../schedule/tests/all/soak.rs"]
+mod soak;

@@ -86,7 +86,7 @@ fn schedule(ranks: u32, lanes: u32, chunks: &[u32], draws: &[u32]) -> Schedule {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::soak::cases(1500), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn bits_are_the_interpreters(

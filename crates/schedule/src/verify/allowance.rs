@@ -40,6 +40,11 @@ impl Allowance {
         enough
     }
 
+    /// Returns the steps that are left.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
     #[inline]
     pub fn free(&mut self, units: u64) {
         self.units = self.units.saturating_add(units);

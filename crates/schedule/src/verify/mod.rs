@@ -14,7 +14,7 @@
 //! an expression are exact sets ([`exact`]) while these stay affordable, and fingerprints ([`fingerprint`]) beyond
 //! that; the proof says which, and with which probability it is wrong.
 
-mod allowance;
+pub(crate) mod allowance;
 pub mod certificate;
 mod clock;
 mod contents;
@@ -22,7 +22,7 @@ mod exact;
 mod expressions;
 pub(crate) mod fingerprint;
 mod name;
-mod race;
+pub(crate) mod race;
 mod seed;
 pub(crate) mod segments;
 

@@ -1,6 +1,7 @@
 //! The integration tests of the crate, as one binary.
 
 mod builder;
+mod cpu;
 mod embed;
 mod judge;
 mod races;
@@ -19,3 +20,4 @@ mod verify {
     mod seed;
     mod segments;
 }
+mod soak;

@@ -151,7 +151,7 @@ fn forged_programs_fail_their_proof() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::soak::cases(4000), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Past the checksums the reader neither panics nor lets a program reach outside its buffers.
     #[test]

@@ -92,7 +92,7 @@ fn any_schedule() -> impl Strategy<Value = Schedule> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::soak::cases(3000), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn verify_agrees_with_the_interpreter(schedule in any_schedule()) {

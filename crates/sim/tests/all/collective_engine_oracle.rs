@@ -232,7 +232,7 @@ fn oracle(site: &Site, c: &Configured) -> Vec<u64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::soak::cases(100), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn times_are_those_of_events(

@@ -1,6 +1,6 @@
 //! The engine against the rules written straight down, on random task graphs: equal to the last nanosecond.
 
-use crate::common;
+use crate::{common, soak};
 
 use unisono_base::{TaskId, mix};
 use unisono_cost::endpoint::{Goal, Prices, Receive, Send};
@@ -181,8 +181,9 @@ fn zero_bytes_that_take_no_time() {
 
 #[test]
 fn many_events_wait_for_one_rank() {
-    many(4, 400, Style { ranks: 3, messages: 500, edges: 0, wild: 30, sizes: &[1, 8, 600], ..PLAIN });
-    many(5, 400, Style { ranks: 3, messages: 500, edges: 1, places: 2, sizes: &[1, 8, 600], ..PLAIN });
+    let count = soak::cases(400).into();
+    many(4, count, Style { ranks: 3, messages: 500, edges: 0, wild: 30, sizes: &[1, 8, 600], ..PLAIN });
+    many(5, count, Style { ranks: 3, messages: 500, edges: 1, places: 2, sizes: &[1, 8, 600], ..PLAIN });
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Every algorithm of a wafer, with all candidate parameters and every collective it makes, runs on the fabric and
 //! gives the right result, also where vectors are much longer than the queues.
 
+use crate::soak;
 use unisono_algorithms::{ALGORITHMS, Case, Means, Params};
 use unisono_collective::{Collective, Dtype, Operator};
 use unisono_lower::wafer::prove_and_lower;
@@ -11,7 +12,7 @@ use unisono_sim::fabric::{Options, run};
 /// Runs everything on some grids; returns how many cases there were.
 fn simulate(grids: &[(u32, u32)], elements: &[u64], all_roots: bool) -> u32 {
     let wafer = Machine::preset("wse2").unwrap().get::<Wafer>().unwrap().clone();
-    let mut cases = 0;
+    let (mut cases, mut number) = (0, 0);
     let mut wrong = Vec::new();
     for &algorithm in ALGORITHMS.iter().filter(|a| a.info().needs.contains(&Means::Grid)) {
         for &kind in algorithm.info().collectives {
@@ -25,6 +26,10 @@ fn simulate(grids: &[(u32, u32)], elements: &[u64], all_roots: bool) -> u32 {
                     let mut settings = algorithm.candidates(&case);
                     settings.push(Params::new());
                     for params in settings.into_iter().filter(|p| algorithm.supports(&case, p).is_ok()) {
+                        number += 1;
+                        if !soak::runs(number) {
+                            continue;
+                        }
                         let name = format!("{} {params} {kind} on {grid} root {root} of {elements}", algorithm.name());
                         let program = prove_and_lower(&algorithm.build(&case, &params).unwrap(), &wafer);
                         match program.map(|program| run(&program, &Options::default())) {
@@ -47,13 +52,16 @@ fn simulate(grids: &[(u32, u32)], elements: &[u64], all_roots: bool) -> u32 {
 fn results_are_right() {
     let small = [(1, 1), (1, 2), (1, 4), (1, 7), (1, 16), (5, 1), (4, 4), (6, 6), (7, 5)];
     let cases = simulate(&small, &[1, 7, 64, 300], true);
-    assert!(cases > 1000, "{cases} cases");
+    assert!(cases > soak::cases(900), "{cases} cases");
 }
 
-/// Minutes: `cargo test --release -p unisono-sim --test all fabric_every_algorithm -- --ignored`.
+/// Takes minutes in the long run: grids of up to 64 x 64 PEs, wavelet by wavelet.
 #[test]
-#[ignore = "minutes: grids up to 64 x 64, wavelet by wavelet; results_are_right runs the same checks on small ones"]
 fn results_are_right_at_size() {
+    if !soak::is_on() {
+        simulate(&[(1, 64)], &[64], false);
+        return;
+    }
     simulate(&[(1, 16), (1, 64), (1, 512), (4, 4), (7, 5), (16, 16)], &[1, 7, 64, 1024], false);
     simulate(&[(64, 64)], &[1, 7, 64, 1024], false);
 }

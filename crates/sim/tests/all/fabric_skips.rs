@@ -13,7 +13,10 @@ use unisono_machine::{Grid, Machine, Wafer};
 use unisono_schedule::{Builder, Operand};
 use unisono_sim::fabric::{Options, TraceRequest, run};
 
-use crate::fabric_oracle::{self, Counts};
+use crate::{
+    fabric_oracle::{self, Counts},
+    soak,
+};
 
 fn wse2() -> Wafer {
     Machine::preset("wse2").unwrap().get::<Wafer>().unwrap().clone()
@@ -36,6 +39,7 @@ fn same_as_oracle(name: &str, program: &WaferProgram, options: &Options) {
 
 #[test]
 fn every_algorithm_runs_as_without() {
+    let mut number = 0;
     for grid in [Grid::new(1, 9), Grid::new(1, 40), Grid::new(4, 4), Grid::new(7, 5), Grid::new(12, 12)] {
         for kind in [Kind::Message, Kind::Broadcast, Kind::Reduce, Kind::Allreduce] {
             for algorithm in ALGORITHMS.iter().map(|a| a.name()) {
@@ -43,6 +47,10 @@ fn every_algorithm_runs_as_without() {
                     let c = Collective::new(kind, grid.count() as u32, elements, 0, Operator::Sum, Dtype::F32).unwrap();
                     let case = Case::on_grid(c, grid, 5.0);
                     let Ok((algorithm, params)) = resolve(algorithm, &case, &Params::new()) else { continue };
+                    number += 1;
+                    if !soak::runs(number) {
+                        continue;
+                    }
                     let Ok(placed) = algorithm.build(&case, &params) else { continue };
                     let Ok(program) = prove_and_lower(&placed, &wse2()) else { continue };
                     let name = format!("{} {kind} on {grid} of {elements}, depth {queue_depth}", algorithm.name());
@@ -72,6 +80,7 @@ fn trees_run_in_blocks_as_without() {
         (Grid::new(20, 20), 517, 4, 2),
     ];
     let names = ["kd-tree", "slack-tree", "quad-chain", "quad-two-phase", "two-phase", "x-y", "xy-yx", "tree"];
+    let mut number = 0;
     for (grid, elements, queue_depth, ramp_latency) in cases {
         for (kind, name) in [Kind::Reduce, Kind::Allreduce].into_iter().flat_map(|kind| names.map(|name| (kind, name)))
         {
@@ -79,6 +88,10 @@ fn trees_run_in_blocks_as_without() {
                 let c = Collective::new(kind, grid.count() as u32, elements, 0, Operator::Sum, Dtype::F32).unwrap();
                 let case = Case::on_grid(c, grid, 5.0);
                 let Ok((algorithm, params)) = resolve(name, &case, &params) else { continue };
+                number += 1;
+                if !soak::runs(number) {
+                    continue;
+                }
                 let Ok(placed) = algorithm.build(&case, &params) else { continue };
                 let Ok(program) = prove_and_lower(&placed, &wse2()) else { continue };
                 let options = Options { queue_depth, ramp_latency, ..Options::default() };
@@ -156,7 +169,7 @@ fn trees(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::soak::cases(300), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn random_programs_run_as_without(

@@ -17,3 +17,5 @@ mod endpoint {
     mod noise;
 }
 mod queue;
+#[path = "../../../schedule/tests/all/soak.rs"]
+mod soak;

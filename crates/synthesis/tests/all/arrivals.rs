@@ -38,7 +38,7 @@ fn a_block_crosses_over_the_link_of_its_rank() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
+    #![proptest_config(ProptestConfig::with_cases(crate::soak::cases(100)))]
     #[test]
     fn trees_reach_all_ranks_within_their_depth(
         ranks in 2_u32..9,

@@ -69,7 +69,7 @@ fn multiplied_weights_come_near() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(crate::soak::cases(200)))]
     #[test]
     fn the_bound_is_the_optimum(
         ranks in 2_u32..7,

@@ -15,7 +15,7 @@ pub(crate) fn by_hand(graph: &Graph, roots: &[u32]) -> Cut {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #![proptest_config(ProptestConfig::with_cases(crate::soak::cases(1000)))]
     #[test]
     fn the_cut_is_the_best_of_all(
         ranks in 2_u32..13,

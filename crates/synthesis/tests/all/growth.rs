@@ -24,7 +24,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(500))]
+    #![proptest_config(ProptestConfig::with_cases(crate::soak::cases(500)))]
     #[test]
     fn growth_comes_near_the_cut(
         ranks in 2_u32..9,

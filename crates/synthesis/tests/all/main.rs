@@ -15,6 +15,8 @@ mod recent;
 mod replay;
 mod scatter;
 mod slots;
+#[path = "../../../schedule/tests/all/soak.rs"]
+mod soak;
 mod spanning;
 mod symmetry;
 mod timetable;

@@ -52,7 +52,7 @@ fn a_box_with_a_switch_needs_one_message_a_rank() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #![proptest_config(ProptestConfig::with_cases(crate::soak::cases(1000)))]
     #[test]
     fn packings_reach_the_cut(
         ranks in 2_u32..13,

@@ -70,7 +70,7 @@ fn tori_end_with_their_bound() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(crate::soak::cases(200)))]
     #[test]
     fn trees_come_near_the_bound(
         ranks in 2_u32..7,

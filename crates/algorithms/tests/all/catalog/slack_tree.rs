@@ -3,7 +3,7 @@
 use unisono_algorithms::{
     Case, Params,
     forest::Tree,
-    internals::slack_tree::{Growth, NONE, rate, trees},
+    internals::slack_tree::{rate, trees, weight},
 };
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_machine::Grid;
@@ -27,15 +27,10 @@ fn the_rate_is_the_golden_one_where_it_is_known() {
 
 #[test]
 fn weights_are_sums() {
-    let pes = 9 * 9;
-    let (parents, work, loads) = (vec![vec![NONE; pes]], vec![1; pes], vec![0; 4 * pes]);
-    let grid = Grid::new(9, 9);
-    let (ends, message, limit) = (vec![vec![0; pes]], 5, None);
-    let g = Growth { grid, trees: 1, children: 2, rate: 0.3, parents, work, loads, ends, message, limit };
     for (start, end) in [(0, 9), (2, 3), (4, 9)] {
         for at in 0..9u32 {
             let sum: f64 = (start..end).map(|x: u32| (0.3 * f64::from(x.abs_diff(at))).exp()).sum();
-            assert!((g.weight((start, end), at) - sum).abs() < 1e-9, "{start}..{end} from {at}");
+            assert!((weight(0.3, (start, end), at) - sum).abs() < 1e-9, "{start}..{end} from {at}");
         }
     }
 }

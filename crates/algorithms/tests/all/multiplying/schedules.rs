@@ -103,7 +103,7 @@ fn what_would_not_fit_memory_is_refused() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::soak::cases(60), ..ProptestConfig::default() })]
 
     /// A random schedule of up to 600 ranks, by random choices at each step.
     #[test]

@@ -1,6 +1,7 @@
 //! What the tests over all algorithms share: cases, data and plain arithmetic.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+use crate::soak;
 use unisono_algorithms::{ALGORITHMS, Algorithm, Case, Means, Params, Ranks};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_machine::Grid;
@@ -26,8 +27,18 @@ pub fn roots(kind: Kind, pes: u32) -> Vec<u32> {
     roots
 }
 
+/// Returns whether the next case of a sweep over these lengths runs ([`soak::runs`]).
+fn thinned(elements: &[u64]) -> impl FnMut() -> bool {
+    let mut number = elements.iter().sum::<u64>() << 32;
+    move || {
+        number += 1;
+        soak::runs(number)
+    }
+}
+
 /// Calls `f` on every algorithm with every supported case of its collectives, all candidate parameters included.
 pub fn every_case(elements: &[u64], operator: Operator, mut f: impl FnMut(&'static dyn Algorithm, &Case, &Params)) {
+    let mut runs = thinned(elements);
     for &algorithm in ALGORITHMS.iter().filter(|a| a.info().needs.contains(&Means::Grid)) {
         for &kind in algorithm.info().collectives {
             for grid in grids() {
@@ -40,7 +51,7 @@ pub fn every_case(elements: &[u64], operator: Operator, mut f: impl FnMut(&'stat
                             settings.extend((1..=grid.count().min(6)).map(|g| Params::new().with("group", g)));
                         }
                         for params in settings {
-                            if algorithm.supports(&case, &params).is_ok() {
+                            if algorithm.supports(&case, &params).is_ok() && runs() {
                                 f(algorithm, &case, &params);
                             }
                         }
@@ -99,6 +110,7 @@ pub fn every_rank_case(
     operator: Operator,
     mut f: impl FnMut(&'static dyn Algorithm, &Case, &Params),
 ) {
+    let mut runs = thinned(elements);
     for &algorithm in ALGORITHMS.iter().filter(|a| a.info().needs.contains(&Means::Messages)) {
         for &kind in algorithm.info().collectives {
             for ranks in (1..=17).chain([32, 33]) {
@@ -108,7 +120,7 @@ pub fn every_rank_case(
                         let operator = if kind == Kind::Barrier { Operator::Or } else { operator };
                         let case = among(kind, ranks, n, root, operator);
                         for params in settings(algorithm, &case) {
-                            if algorithm.supports(&case, &params).is_ok() {
+                            if algorithm.supports(&case, &params).is_ok() && runs() {
                                 f(algorithm, &case, &params);
                             }
                         }

@@ -99,7 +99,7 @@ fn check(report: &GraphReport) {
 fn a_moment_counts_once() {
     let machines = ["torus2d-small", "fattree-small", "archer", "dgx-h100"].map(|name| Machine::preset(name).unwrap());
     let style = Style { sides: &[1, 2, 2], nodes: 8, bytes: 8..17, microseconds: 50, uneven: false };
-    for seed in 0..300 {
+    for seed in 0..u64::from(crate::soak::cases(300)) {
         let mut r = Random(seed);
         let machine = &machines[r.below(machines.len() as u64) as usize];
         let overlap = r.below(4) > 0;

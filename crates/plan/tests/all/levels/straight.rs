@@ -264,13 +264,13 @@ impl Case {
 
 #[test]
 fn programs_take_what_their_messages_take() {
-    let mut compared = 0;
-    for seed in 0..1000 {
+    let (mut compared, count) = (0, crate::soak::cases(1000));
+    for seed in 0..u64::from(count) {
         let case = Case::new(seed);
         let (found, (expected, ties)) = (case.by_packets(), case.straight());
         // Where several ranks post messages at one picosecond, the order of these is not defined.
         assert!(found == expected || ties, "seed {seed}: {found} s by packets, {expected} s straight");
         compared += u32::from(found == expected);
     }
-    assert!(compared >= 995, "{compared} of 1000 programs are equal");
+    assert!(compared >= count - count / 200, "{compared} of {count} programs are equal");
 }

@@ -31,8 +31,8 @@
 //! `generate.rs` draws schedules and `damage.rs` changes them; `order.rs` judges all interleavings at once;
 //! `explore.rs` walks through the interleavings of all that have few enough states, and must agree.
 //!
-//! `UNISONO_JUDGE_COUNT`, `UNISONO_JUDGE_SEED` and `UNISONO_JUDGE_SECONDS` change how many schedules are drawn, from
-//! which seed and for how long. Schedules that the two disagree on are made smaller and printed by the failing test.
+//! `cargo test` judges 60,000 schedules, and a million with `UNISONO_SOAK=1`. `UNISONO_JUDGE_COUNT` and
+//! `UNISONO_JUDGE_SEED` set another number and another seed. Schedules that the two disagree on are made smaller and printed by the failing test.
 
 mod damage;
 mod draft;
@@ -46,10 +46,7 @@ mod random;
 mod shrink;
 mod value;
 
-use std::{
-    collections::BTreeMap,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, time::Instant};
 
 use draft::Draft;
 use explore::{Explorer, Walk};
@@ -282,14 +279,13 @@ fn draw(r: &mut Random) -> Draft {
 #[test]
 fn verify_agrees_with_all_interleavings() {
     let seed = setting("UNISONO_JUDGE_SEED").unwrap_or(1);
-    let count = setting("UNISONO_JUDGE_COUNT");
-    let seconds = setting("UNISONO_JUDGE_SECONDS").or(count.is_none().then_some(20));
-    let (count, begin) = (count.unwrap_or(100_000), Instant::now());
+    let usual = if crate::soak::is_on() { 1_000_000 } else { 60_000 };
+    let (count, begin) = (setting("UNISONO_JUDGE_COUNT").unwrap_or(usual), Instant::now());
     let mut counts = Counts::default();
     let mut explorer = Explorer::default();
     let mut failures: BTreeMap<String, (usize, String)> = BTreeMap::new();
     let mut done = 0;
-    while done < count && seconds.is_none_or(|s| begin.elapsed() < Duration::from_secs(s)) {
+    while done < count {
         // A schedule follows from the seed and its number.
         let number = seed.wrapping_mul(0x1_0000_0000).wrapping_add(done);
         let mut r = Random::new(random::mix(number));
@@ -323,6 +319,9 @@ fn verify_agrees_with_all_interleavings() {
         }
     }
     report(&counts, done, begin);
+    assert_eq!(counts.outcomes.values().sum::<u64>(), count, "every schedule has an outcome");
+    let right: u64 = counts.outcomes.iter().filter(|(words, _)| words.starts_with("right")).map(|(_, n)| n).sum();
+    assert!(right * 20 > count && counts.walked > count, "{right} right ones, {} walks", counts.walked);
     let texts: Vec<String> = failures.into_values().map(|f| f.1).collect();
     assert!(texts.is_empty(), "{} kinds of disagreement:\n{}", texts.len(), texts.join("\n"));
 }

@@ -4,6 +4,7 @@ use unisono_lower::tasks::pattern;
 use unisono_sim::network::{Interconnect, Options, flow, run};
 
 use crate::network::common::{TOPOLOGIES, UNLIKE, VALIANT, interconnect, traffic};
+use crate::soak;
 
 /// The busiest link of an alltoall written straight down: every pair by itself, first split evenly, then six times more
 /// by weights that fall with the root of the time for which a link is busy; the best of these splits.
@@ -115,7 +116,7 @@ fn packets_in_order_take_the_time_of_flows() {
     ] {
         let mut net = interconnect(topology);
         let ranks = net.plane.accelerators();
-        let bytes = 32_768;
+        let bytes = if soak::is_on() { 32_768 } else { 16_384 };
         // Flows have buffers without bounds; these hold all that a link brings.
         net.timing.places = 1 << 20;
         let packets = run(&pattern::linear_alltoall(ranks, bytes).unwrap(), &net, &Options::default()).unwrap();

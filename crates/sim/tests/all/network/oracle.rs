@@ -12,7 +12,7 @@ use crate::network::{
 };
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(crate::soak::cases(300)))]
 
     /// Every message is there at the same picosecond.
     #[test]

@@ -22,7 +22,7 @@ fn topologies() -> Vec<&'static str> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig::with_cases(crate::soak::cases(60)))]
 
     /// Random messages, of which many are posted at the same time.
     #[test]
