@@ -32,7 +32,8 @@
 //! `explore.rs` walks through the interleavings of all that have few enough states, and must agree.
 //!
 //! `cargo test` judges 60,000 schedules, and a million with `UNISONO_SOAK=1`. `UNISONO_JUDGE_COUNT` and
-//! `UNISONO_JUDGE_SEED` set another number and another seed. Schedules that the two disagree on are made smaller and printed by the failing test.
+//! `UNISONO_JUDGE_SEED` set another number and another seed. Schedules that the two disagree on are made smaller and
+//! printed by the failing test.
 
 mod damage;
 mod draft;
