@@ -1,6 +1,6 @@
-//! Proofs at size: exact up to P = 1024 for every algorithm and P = 4096 for those shaped like trees (both in the long
-//! run; smaller grids and fewer ranks otherwise), by fingerprint on
-//! demand, the placed terms of large grids, and how few instructions algorithms among very many ranks take.
+//! Proofs at size: in the long run exact up to P = 1024 for every algorithm and P = 4096 for those shaped like trees,
+//! otherwise on smaller grids; by fingerprint on demand, the placed terms of large grids, and how few instructions
+//! algorithms among very many ranks take.
 
 use crate::{common, soak};
 
@@ -56,7 +56,7 @@ fn the_whole_wafer_by_fingerprint() {
 }
 
 #[test]
-fn exact_proofs_among_a_thousand_ranks() {
+fn exact_proofs_among_many_ranks() {
     for &algorithm in ALGORITHMS.iter().filter(|a| a.info().needs.contains(&Means::Messages)) {
         for &kind in algorithm.info().collectives {
             // Where ranks hold blocks of all others, so do the proofs.
