@@ -138,7 +138,7 @@ def test_random_programs_communicate_in_every_way_and_move_no_more_than_messages
     assert min(found.values()) > count / 4, found
 
 
-@pytest.mark.parametrize("count", [30, pytest.param(100, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("count", [12, pytest.param(100, marks=pytest.mark.soak)])
 def test_kernels_on_devices_change_nothing(count: int) -> None:
     """Each rank has other kernels on what stands for a device; arrays go to it and come back as needed."""
     for ranks in (1, 2, 3):
@@ -211,7 +211,7 @@ def test_rounded_results_are_within_the_bound_of_any_order() -> None:
             assert abs(Fraction(product) / exact - 1) <= 1.01 * errors, ranks
 
 
-@pytest.mark.parametrize("count", [30, pytest.param(100, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("count", [12, pytest.param(100, marks=pytest.mark.soak)])
 def test_random_programs_under_mpich(count: int) -> None:
     """Another library, with other collectives."""
     done = launch(MPICH, 3, SCRIPT, "random", "0", str(count))
