@@ -34,7 +34,7 @@ else
 .NOTPARALLEL:
 endif
 AT_ONCE_TOO := $(MAKE) --no-print-directory AT_ONCE=1 --output-sync=target
-.PHONY: help demo test lint bench fuzz sanitize conformance programs setup build site clean prerequisites check-rust check-python test-rust test-python
+.PHONY: help demo test soak figures timings lint bench fuzz sanitize conformance programs setup build site clean prerequisites check-rust check-python test-rust test-python
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-14s%s\n", $$1, $$2}'
@@ -49,6 +49,20 @@ test: ## every check and test: Rust, then Python
 	@$(AT_ONCE_TOO) --jobs=2 test-rust check-python
 	@$(MAKE) --no-print-directory test-python
 	$(say) "all tests passed"
+
+soak: build $(MPICH)/.tools ## the tests in their long sizes, packages, site and browser too; takes an hour
+	$(say) "cargo test, long sizes"
+	@$(SHARED) UNISONO_SOAK=1 cargo test --quiet --workspace --release --locked
+	$(say) "pytest, every test"
+	@UNISONO_SOAK=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal -m ""
+
+figures: build ## the figures of all papers, in out/
+	$(say) "figures"
+	@$(BIN)/unisono reproduce
+
+timings: build ## processor and wall seconds of the Python tests by file, and build seconds by crate
+	@$(BIN)/python -m pytest --numprocesses auto --dist worksteal -p tools.timings
+	@$(BIN)/python -m tools.timings
 
 lint: check-rust check-python ## formats, lints, types and stubs only
 

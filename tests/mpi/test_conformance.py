@@ -6,8 +6,13 @@ import pytest
 
 from .conformance import PROGRAMS, compile_for, forced, served
 
+SOAK = pytest.mark.soak
 
-@pytest.mark.parametrize(("abi", "ranks"), [("openmpi", 3), ("openmpi", 4), ("mpich", 2), ("abi", 2)])
+
+@pytest.mark.parametrize(
+    ("abi", "ranks"),
+    [("openmpi", 3), pytest.param("openmpi", 4, marks=SOAK), ("mpich", 2), pytest.param("abi", 2, marks=SOAK)],
+)
 def test_forced_algorithms_conform(tmp_path: Path, abi: str, ranks: int) -> None:
     built = compile_for(abi, tmp_path)
     plans = forced(ranks, tmp_path)

@@ -22,6 +22,7 @@ def added(program: Path, ranks: int, path: Path) -> float:
     return float(nanoseconds)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("abi", ["openmpi", "mpich"])
 @pytest.mark.parametrize(("ranks", "planned", "first"), [(1, 2, 0), (1, 1, 10**6), (2, 2, 10**6)])
 def test_calls_left_to_the_library_stay_fast(tmp_path: Path, abi: str, ranks: int, planned: int, first: int) -> None:

@@ -62,7 +62,7 @@ def test_collectives_go_on_while_a_kernel_runs(tmp_path: Path, mode: str) -> Non
     assert during == [mode != "off"] * 6
 
 
-@pytest.mark.parametrize("ranks", [2, 3, 4])
+@pytest.mark.parametrize("ranks", [pytest.param(2, marks=pytest.mark.soak), 3, pytest.param(4, marks=pytest.mark.soak)])
 def test_kernels_never_see_what_an_exchange_changes(ranks: int) -> None:
     """With the thread at work during every kernel, and kernels that look."""
     alone = run(1, FOLDER / "tasks.py", "random", "0", "12").stdout

@@ -1,9 +1,11 @@
 """What tests of the program share: running it, in this process or as a process of its own."""
 
 import contextlib
+import fcntl
 import io
 import json
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -72,6 +74,31 @@ def json_of(*arguments: str) -> Any:
 
 
 Spawn = Callable[..., Ran]
+Shared = Callable[[str, Callable[[], Any]], Any]
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Shared:
+    """Computes what has a name once a run, whichever worker asks for it first."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    folder = folder / "shared"
+    folder.mkdir(exist_ok=True)
+    known: dict[str, Any] = {}
+
+    def of(name: str, compute: Callable[[], Any]) -> Any:
+        if name in known:
+            return known[name]
+        file = folder / name
+        with (folder / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not file.exists():
+                file.write_bytes(pickle.dumps(compute()))
+        known[name] = pickle.loads(file.read_bytes())
+        return known[name]
+
+    return of
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import ast
 import functools
 import hashlib
+import math
 import random
 import shutil
 import subprocess
@@ -145,23 +146,24 @@ MACHINES: list[tuple[str, list[tuple[int, ...]]]] = [
 ]
 
 
-def test_every_algorithm_is_accepted() -> None:
-    served = set()
-    for algorithm in un.algorithms():
-        for collective in algorithm["collectives"]:
-            for machine, shapes in MACHINES:
-                for shape in shapes:
-                    text = planned(algorithm["name"], collective, machine, shape)
-                    if text is None:
-                        continue
-                    case = algorithm["name"], collective, machine, shape
-                    schedule = un.Schedule.parse(text)
-                    proof = schedule.verify()
-                    instructions, _, _, repeatable = checker.check(text, schedule.certificate(proof))
-                    assert (instructions, repeatable) == (schedule.instructions, proof.repeatable), case
-                    served.add((algorithm["name"], collective))
-    assert {name for name, _ in served} == {a["name"] for a in un.algorithms()}
-    assert len(served) > 50
+@pytest.mark.parametrize("most", [pytest.param(5, id="few"), pytest.param(9, id="all", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("name", [algorithm["name"] for algorithm in un.algorithms()])
+def test_every_algorithm_is_accepted(name: str, most: int) -> None:
+    (about,) = (algorithm for algorithm in un.algorithms() if algorithm["name"] == name)
+    served = 0
+    for collective in about["collectives"]:
+        for machine, shapes in MACHINES:
+            for shape in (shape for shape in shapes if math.prod(shape) <= most or shape == shapes[-1]):
+                text = planned(name, collective, machine, shape)
+                if text is None:
+                    continue
+                schedule = un.Schedule.parse(text)
+                proof = schedule.verify()
+                instructions, _, _, repeatable = checker.check(text, schedule.certificate(proof))
+                case = collective, machine, shape
+                assert (instructions, repeatable) == (schedule.instructions, proof.repeatable), case
+                served += 1
+    assert served
 
 
 @pytest.mark.parametrize("op", ["ordered", "prod", "min"])

@@ -193,7 +193,11 @@ def alone(work: Callable[[], Any]) -> str:
     return text or f"the process died of status {status}"
 
 
-@pytest.mark.parametrize("name", CASES)
+#: A refusal that comes after seconds of work, of which others are the same.
+SLOW = "a sweep of 5000 lengths on a large wafer"
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.soak] * (n == SLOW)) for n in CASES])
 def test_large_work_is_refused_or_served(name: str, tmp_path: Path) -> None:
     work, words = CASES[name]
     outcome = alone(lambda: work(tmp_path))
@@ -235,7 +239,15 @@ def growing(ranks: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-@pytest.mark.parametrize("text", [doubling(26), doubling(30), growing(24)], ids=["copies-26", "copies-30", "sums-24"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(doubling(26), id="copies-26"),
+        pytest.param(doubling(30), id="copies-30", marks=pytest.mark.soak),
+        pytest.param(growing(24), id="sums-24", marks=pytest.mark.soak),
+        pytest.param(growing(23), id="sums-23"),
+    ],
+)
 def test_proofs_of_short_files_take_less_than_a_gigabyte(text: str, tmp_path: Path) -> None:
     file = tmp_path / "bomb.sched"
     file.write_text(text)

@@ -58,6 +58,7 @@ def run(folder: Path, *command: str, **changed: str) -> subprocess.CompletedProc
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.soak
 def test_the_wheel_holds_the_library_and_the_stubs(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     wanted = {"_core.abi3.so", "_core.pyi", "py.typed", "_lib/libunisono_preload.so", "_web/view.js", "cli/plan.py"}
@@ -65,11 +66,13 @@ def test_the_wheel_holds_the_library_and_the_stubs(wheel: Path) -> None:
     assert not [name for name in names if not name.startswith(("unisono/", "unisono-")) or "__pycache__" in name]
 
 
+@pytest.mark.soak
 def test_the_installed_package_is_the_wheel(installed: Path, tmp_path: Path) -> None:
     where = run(tmp_path, str(installed / "python"), "-c", "import unisono; print(unisono.__file__)")
     assert where.stdout.startswith(str(installed.parent)), where.stdout + where.stderr
 
 
+@pytest.mark.soak
 def test_the_tour_of_the_readme_runs_from_the_wheel(installed: Path, tmp_path: Path) -> None:
     (tour,) = re.findall(r"^```console\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
     for step in re.split(r"^\$ ", tour, flags=re.MULTILINE)[1:]:
@@ -78,6 +81,7 @@ def test_the_tour_of_the_readme_runs_from_the_wheel(installed: Path, tmp_path: P
         assert done.stdout == output, done.stderr
 
 
+@pytest.mark.soak
 def test_an_mpi_program_runs_planned_from_the_wheel(installed: Path, tmp_path: Path) -> None:
     program = "import numpy as np\nfrom mpi4py import MPI\nx = np.arange(64, dtype=np.float32)\ny = np.empty_like(x)\n"
     program += "MPI.COMM_WORLD.Allreduce(x, y)\nassert (y == 2 * x).all()\n"
@@ -97,6 +101,7 @@ def test_an_mpi_program_runs_planned_from_the_wheel(installed: Path, tmp_path: P
     assert row[-1] == "recursive-doubling"
 
 
+@pytest.mark.soak
 def test_the_source_archive_holds_what_git_tracks(tmp_path: Path) -> None:
     done = backend("build_sdist", tmp_path)
     assert done.returncode == 0, done.stderr

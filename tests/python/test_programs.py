@@ -137,7 +137,7 @@ def test_the_rates_of_a_machine_file_are_taken(tmp_path: Path) -> None:
     assert un.step(TRANSFORMER, str(file), tflops=988)["compute_seconds"] < report["compute_seconds"]
 
 
-@pytest.mark.parametrize("machine", ["fattree-small", "hx2mesh-small"])
+@pytest.mark.parametrize("machine", ["fattree-small", pytest.param("hx2mesh-small", marks=pytest.mark.soak)])
 def test_packets_take_about_what_the_model_predicts(machine: str) -> None:
     model, packets = modelled(machine), un.step(TRANSFORMER, machine, level="packet", **RATES)
     check(packets, "StepReport")

@@ -19,6 +19,7 @@ def decides_every_row(ran: Ran, paper: str) -> bool:
     return ran.code == 0 and verdicts == {row["id"]: "refuted" if "refuted" in row else "holds" for row in listed}
 
 
+@pytest.mark.soak
 def test_claims_of_the_wafer(spawn: Spawn, tmp_path: Path) -> None:
     ran = spawn("reproduce", "wafer", "--json")
     claims = ran.json["claims"]
@@ -37,6 +38,7 @@ def test_claims_of_the_wafer(spawn: Spawn, tmp_path: Path) -> None:
     assert [int(row["elements"]) for row in chains] == [2**k for k in range(13)]
 
 
+@pytest.mark.soak
 def test_claims_of_recursive_multiplying(spawn: Spawn, tmp_path: Path) -> None:
     ran = spawn("reproduce", "multiplying", "--json")
     assert decides_every_row(ran, "multiplying")
@@ -72,6 +74,7 @@ def test_without_mpi_nothing_is_measured(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert "under mpiexec itself" in multiplying_measured.measure()[1]
 
 
+@pytest.mark.soak
 def test_claims_of_hammingmesh(spawn: Spawn, tmp_path: Path) -> None:
     ran = spawn("reproduce", "hammingmesh", "--json")
     assert decides_every_row(ran, "hammingmesh")
@@ -95,6 +98,7 @@ def test_claims_of_discovery(spawn: Spawn, tmp_path: Path) -> None:
     assert (point_to_point.count("allgather P"), collective.count("allgather P")) == (0, 2)
 
 
+@pytest.mark.soak
 def test_claims_of_piuma(spawn: Spawn, tmp_path: Path) -> None:
     ran = spawn("reproduce", "piuma", "--json")
     assert decides_every_row(ran, "piuma")
@@ -104,6 +108,7 @@ def test_claims_of_piuma(spawn: Spawn, tmp_path: Path) -> None:
     assert all((tmp_path / file).stat().st_size > 300 for file in ran.json["files"])
 
 
+@pytest.mark.soak
 def test_quick_checks_fewer_and_draws_nothing(spawn: Spawn, tmp_path: Path) -> None:
     ran = spawn("reproduce", "--quick")
     assert ran.code == 0, ran.err

@@ -38,6 +38,7 @@ def test_every_document_and_algorithm_has_a_page(site: Path) -> None:
     assert all(f'href="algorithms/{about["name"]}.html"' in text for about in un.algorithms())
 
 
+@pytest.mark.soak
 def test_pages_of_algorithms_say_where_they_are_best(site: Path) -> None:
     text = (site / "algorithms" / "dissemination.html").read_text()
     assert "<svg" in text
@@ -46,6 +47,7 @@ def test_pages_of_algorithms_say_where_they_are_best(site: Path) -> None:
     assert re.search(r"16 ranks.*?allreduce of 64 B", best, re.DOTALL)
 
 
+@pytest.mark.soak
 def test_the_site_loads_nothing_from_a_network(site: Path) -> None:
     for page in site.glob("**/*.html"):
         loaded = re.findall(
@@ -55,6 +57,7 @@ def test_the_site_loads_nothing_from_a_network(site: Path) -> None:
         assert not loaded, page
 
 
+@pytest.mark.soak
 def test_lists_are_lists_on_the_site(site: Path) -> None:
     for page in site.glob("**/*.html"):
         text = re.sub(r"<(pre|code|script|style)\b.*?</\1>", "", page.read_text(), flags=re.DOTALL)
@@ -62,6 +65,7 @@ def test_lists_are_lists_on_the_site(site: Path) -> None:
     assert not list(site.glob("**/__pycache__"))
 
 
+@pytest.mark.soak
 def test_the_search_finds_a_word(site: Path, browser: Any) -> None:
     page = browser.new_page()
     asked: list[str] = []

@@ -232,6 +232,7 @@ def test_a_browser_plays_a_schedule(open_page: Any) -> None:
     page.get_by_role("button", name="Pause").click()
 
 
+@pytest.mark.soak
 def test_a_browser_shows_the_candidates_of_each_size(open_page: Any) -> None:
     where = un.machine("archer", 16)
     plans = [un.plan("allreduce", where, elements=n) for n in (16, 4096)]
@@ -246,6 +247,7 @@ def test_a_browser_shows_the_candidates_of_each_size(open_page: Any) -> None:
         assert best.startswith(f"{1e6 * plan.candidates[0]['seconds']:.4g} µs")
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_page_fits_a_phone_in_both_themes(open_page: Any, scheme: str) -> None:
     plan = un.plan("allreduce", un.machine("hx2mesh-small", (4, 4)), elements=4096)
@@ -256,6 +258,7 @@ def test_a_page_fits_a_phone_in_both_themes(open_page: Any, scheme: str) -> None
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") != background
 
 
+@pytest.mark.soak
 def test_bars_of_a_timeline_are_found_by_the_pointer(open_page: Any) -> None:
     schedule = un.plan("reduce", un.machine("wse2", (2, 2)), elements=16).schedule
     page = open_page(un.view(schedule))
@@ -269,6 +272,7 @@ def test_bars_of_a_timeline_are_found_by_the_pointer(open_page: Any) -> None:
     assert first["name"][0] in tip.text_content()
 
 
+@pytest.mark.soak
 def test_tracks_are_shown_in_pages_that_a_browser_can_draw(open_page: Any) -> None:
     schedule = un.plan("reduce", un.machine("wse2", (16, 16)), elements=16, algorithm="kd-tree").schedule
     html = un.view(schedule)
@@ -290,6 +294,7 @@ def test_tracks_are_shown_in_pages_that_a_browser_can_draw(open_page: Any) -> No
     assert canvas.evaluate(drawn) > 3
 
 
+@pytest.mark.soak
 def test_the_root_and_the_speeds_of_cables_are_told(open_page: Any, tmp_path: Path) -> None:
     plan = un.plan("reduce", un.machine("wse2", (4, 4)), elements=16, root=5)
     seen = panel(un.view(plan.schedule), "map")
@@ -311,6 +316,7 @@ def test_the_root_and_the_speeds_of_cables_are_told(open_page: Any, tmp_path: Pa
     assert "to switch 32: 2400 Gb/s, 350 ns" in tip.text_content()
 
 
+@pytest.mark.soak
 def test_the_page_of_the_documentation(open_page: Any) -> None:
     """The page of docs/images/view.png: a reduce at its middle, and the candidates."""
     where = un.machine("wse2", (8, 8))

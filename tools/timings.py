@@ -1,0 +1,79 @@
+"""Seconds of tests by file and of the build by crate: a plugin of pytest, and a program that prints cargo's report.
+
+``pytest -p tools.timings`` ends with the files by processor time, that of child processes included; ``python -m
+tools.timings`` prints the crates of the newest ``cargo build --timings`` under ``target/cargo-timings``.
+"""
+
+import json
+import re
+import resource
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROWS = 30
+
+
+def _used() -> float:
+    """Processor seconds of this process and of the children that ended."""
+    found = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in found)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Begins to measure a test with its fixtures."""
+    item.stash[_BEGUN] = (_used(), time.perf_counter())
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Adds the seconds to the report of the teardown, which the worker sends to the main process."""
+    report: Any = yield
+    if report.when == "teardown":
+        cpu, wall = item.stash[_BEGUN]
+        report.user_properties.append(("seconds", [_used() - cpu, time.perf_counter() - wall]))
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Prints the files by processor seconds."""
+    cpu, wall = Counter[str](), Counter[str]()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            for name, seconds in getattr(report, "user_properties", []):
+                if name == "seconds" and report.when == "teardown":
+                    file = report.nodeid.split("::")[0]
+                    cpu[file] += seconds[0]
+                    wall[file] += seconds[1]
+    terminalreporter.write_line(f"{'processor s':>12} {'wall s':>8}  file")
+    for file, seconds in cpu.most_common(ROWS):
+        terminalreporter.write_line(f"{seconds:12.1f} {wall[file]:8.1f}  {file}")
+    terminalreporter.write_line(f"{cpu.total():12.1f} {wall.total():8.1f}  all")
+
+
+_BEGUN = pytest.StashKey[tuple[float, float]]()
+
+
+def main() -> None:
+    """Prints the crates of the newest report of cargo by seconds."""
+    reports = sorted(Path("target/cargo-timings").glob("cargo-timing-*.html"))
+    if not reports:
+        print("no report of a build: run cargo build --release --timings after cargo clean")
+        return
+    found = re.search(r"UNIT_DATA = (\[.*?\]);", reports[-1].read_text(), re.DOTALL)
+    units = json.loads(found[1]) if found else []
+    crates = Counter[str]()
+    for unit in units:
+        crates[unit["name"]] += unit["duration"]
+    for name, seconds in crates.most_common(ROWS):
+        print(f"{seconds:12.1f}  {name}")
+
+
+if __name__ == "__main__":
+    main()
