@@ -92,7 +92,7 @@ impl Maker<'_> {
         let alias = Alias { kind: c.kind, shift: node.0 * (c.elements / unit) };
         let in_place = alias.is_safe(&works);
         let blocks = self.steps(&works, &blocks, in_place.then_some(alias));
-        check(node, &blocks)?;
+        limits::check(node, &blocks)?;
         Ok((Gpu { line: 0, input, output, scratch, blocks }, in_place))
     }
 
@@ -237,33 +237,4 @@ fn step(op: Option<&Op<usize>>, count: u32, waits_for: Option<(u32, u32)>) -> St
         waits_for,
         is_awaited: false,
     }
-}
-
-fn check(node: NodeId, blocks: &[Block]) -> Result<(), String> {
-    if blocks.len() > limits::BLOCKS {
-        return Err(format!("{node} would take {} thread blocks; at most {} are held", blocks.len(), limits::BLOCKS));
-    }
-    if let Some(steps) = blocks.iter().map(|b| b.steps.len()).find(|&s| s > limits::STEPS) {
-        return Err(format!(
-            "a thread block of {node} would take {steps} steps; at most {} are held: plan for fewer ranks or \
-             segments",
-            limits::STEPS
-        ));
-    }
-    if let Some(b) = blocks.iter().find(|b| b.channel as usize >= limits::CHANNELS) {
-        return Err(format!("{node} would take channel {}; there are {}", b.channel, limits::CHANNELS));
-    }
-    for channel in 0..narrow::<u32>(limits::CHANNELS) {
-        let of = blocks.iter().filter(|b| b.channel == channel);
-        let (sends, receives) =
-            of.fold((0, 0), |(s, r), b| (s + usize::from(b.send.is_some()), r + usize::from(b.receive.is_some())));
-        let found = sends.max(receives);
-        if found > limits::BLOCKS_OF_A_CHANNEL {
-            return Err(format!(
-                "{node} would talk to {found} others on one channel; at most {} fit",
-                limits::BLOCKS_OF_A_CHANNEL
-            ));
-        }
-    }
-    Ok(())
 }

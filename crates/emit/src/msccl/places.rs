@@ -3,7 +3,7 @@
 use unisono_base::{NodeId, narrow};
 use unisono_schedule::Schedule;
 
-use super::{parse, program::Type};
+use super::slots::Running;
 use crate::ImportError;
 
 /// A step, by GPU, thread block and number.
@@ -14,24 +14,18 @@ pub struct StepPlace {
     pub step: u32,
 }
 
-/// The place of each instruction of the schedule that [`super::import`] made of a text; none for copies between input
-/// and output.
+/// The place of each instruction of the schedule of steps as they run; none for copies between input and output.
 ///
 /// # Errors
-/// The text is not a program, or not that of the schedule.
-pub fn places(text: &str, schedule: &Schedule) -> Result<Vec<Option<StepPlace>>, ImportError> {
-    let program = parse::program(text)?;
+/// The steps are not those of the schedule.
+pub fn places(running: &Running, schedule: &Schedule) -> Result<Vec<Option<StepPlace>>, ImportError> {
     let mut made = Vec::with_capacity(schedule.instr_count());
-    for (gpu, blocks) in program.gpus.iter().map(|gpu| &gpu.blocks).enumerate() {
+    for (gpu, blocks) in running.iter().enumerate() {
         let node = NodeId::new(gpu);
         let mut steps = Vec::new();
-        for (block, steps_of_block) in blocks.iter().map(|block| &block.steps).enumerate() {
-            let moves = steps_of_block.iter().enumerate().filter(|(_, s)| s.kind != Type::Nothing && s.count > 0);
-            steps.extend(moves.map(|(step, _)| StepPlace {
-                rank: node.0,
-                threadblock: narrow(block),
-                step: narrow(step),
-            }));
+        for (block, steps_of_block) in blocks.iter().enumerate() {
+            let moves = steps_of_block.iter().filter(|t| t.count > 0);
+            steps.extend(moves.map(|t| StepPlace { rank: node.0, threadblock: narrow(block), step: t.step }));
         }
         // Copies between input and output come first, in a lane of their own.
         let all = if gpu < schedule.node_count() { schedule.node_instrs(node).len() } else { 0 };

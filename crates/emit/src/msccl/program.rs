@@ -113,6 +113,8 @@ pub struct Program {
     pub out_of_place: bool,
     pub min_bytes: u64,
     pub max_bytes: u64,
+    /// Attributes without which the executor does not load the file.
+    pub missing: Vec<&'static str>,
     pub meaning: Meaning,
     pub gpus: Vec<Gpu>,
 }
