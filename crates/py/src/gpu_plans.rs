@@ -2,8 +2,7 @@
 
 use pyo3::prelude::*;
 use unisono_emit::{
-    Asked,
-    msccl,
+    Asked, msccl,
     mscclpp::{self, Options, PROCESSORS},
 };
 

@@ -16,7 +16,15 @@ from unisono.cli._gpu_plans import check_file, place_of_step, verify_plan
 from unisono.cli._options import asked_shape, json_option, limit_options, maybe_file_or_plan_options, schedule_of
 from unisono.cli._output import counted, duration, print_fields, print_json, print_lines, working
 from unisono.cli._plan_files import verify_plan_file
-from unisono.cli._sources import BOUND_CERTIFICATE, CERTIFICATE, GPU_PLAN, MSCCL, NOT_A_GPU_PLAN, PLAN_FILE, refuse_unused
+from unisono.cli._sources import (
+    BOUND_CERTIFICATE,
+    CERTIFICATE,
+    GPU_PLAN,
+    MSCCL,
+    NOT_A_GPU_PLAN,
+    PLAN_FILE,
+    refuse_unused,
+)
 from unisono.contents import BOUND, SCHEDULE, contents, form_of
 from unisono.planning.emission import check_registers
 from unisono.planning.gpu_plans import is_gpu_plan

@@ -194,14 +194,12 @@ impl Blocks {
     }
 }
 
-/// Ends a run of reductions that the executor's parser would fuse wrongly: it takes the length of the last for all, and
-/// holds so many only. A step that is awaited ends a run.
+/// Keeps a reduction apart from the one before it, which the executor's parser would make one: it takes the length of
+/// the last for all, holds so many only, and adds the destination last, which has other bits. A step that is awaited
+/// ends such a run.
 fn unfuse(steps: &mut [Step], work: &Work, waits: bool) {
     let Op::Reduce { into, .. } = work.op else { return };
-    let run = steps.iter().rev().take_while(|s| s.kind == Type::Reduce && !s.is_awaited).count();
-    if let Some(last) = steps.last_mut().filter(|_| run > 0 && !waits)
-        && last.destination == into
-        && (last.count != work.count || run.is_multiple_of(limits::FUSED))
+    if let Some(last) = steps.last_mut().filter(|last| last.kind == Type::Reduce && last.destination == into && !waits)
     {
         last.is_awaited = true;
     }

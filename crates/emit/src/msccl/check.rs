@@ -3,12 +3,12 @@
 
 use serde::Serialize;
 use unisono_base::NodeId;
-use unisono_schedule::verify::{Method, Proof, verify};
+use unisono_schedule::verify::{Method, Proof, Roundings, verify_rounded};
 
 use super::{
     executed::transmissions,
     import, limits, parse,
-    places::places,
+    places::{places, roundings},
     program::Program,
     slots::{self, Hang, Range, Running},
 };
@@ -84,14 +84,16 @@ pub fn check(text: &str, asked: &Asked, method: Method) -> Result<Checked, Impor
             }
             Err(error) => return Err(error),
         };
-        let mut proof = verify(&schedule, method);
+        let places = places(&running, &schedule)?;
+        let rounds = !schedule.collective().dtype.is_integer();
+        let roundings = if rounds { roundings(&places) } else { Roundings::new() };
+        let mut proof = verify_rounded(&schedule, method, &roundings);
         if hang.is_some() {
             proof.deadlock_free = false;
             proof.diagnostics.retain(|d| d.code != "deadlock");
         }
-        let places = places(&running, &schedule)?;
         for d in std::mem::take(&mut proof.diagnostics) {
-            let place = d.instruction.and_then(|i| places.get(i as usize).copied().flatten());
+            let place = d.instruction.and_then(|i| places.get(i as usize).copied().flatten()).map(|(place, _)| place);
             let message = if ways.len() > 1 { format!("{name}: {}", d.message) } else { d.message };
             found.push(Finding {
                 code: d.code,
@@ -142,7 +144,7 @@ fn span(p: &Program, range: Range) -> String {
 fn safe(p: &Program, hang: &Hang, range: Range) -> String {
     match hang.at.first() {
         Some(first) if first.0 > range.0 => format!("safe up to {}", chunk(p, first.0 - 1)),
-        _ => "hangs at all".to_owned(),
+        _ => "none".to_owned(),
     }
 }
 
