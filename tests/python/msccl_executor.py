@@ -1,8 +1,8 @@
 """An executor of MSCCL XML files, written from the public sources and not from Unisono's reader.
 
-It keeps the rules of the parser (Azure/msccl-executor-nccl, ``src/misc/msccl/msccl_parser.cc``), the flags and pieces of
-the kernel (``src/device/msccl_kernel.cu``) and the slots of connections (``msccl_setup.cc``, also of ROCm/rccl). Chunks
-are random numbers, so that a sum shows what was added.
+It keeps the rules of the parser (Azure/msccl-executor-nccl, ``src/misc/msccl/msccl_parser.cc``), the flags and pieces
+of the kernel (``src/device/msccl_kernel.cu``) and the slots of connections (``msccl_setup.cc``, also of ROCm/rccl).
+Chunks are random numbers, so that a sum shows what was added.
 """
 
 import random
@@ -149,7 +149,8 @@ class Run:
         """One piece of the next step of a thread block, if it can go on."""
         step = block.steps[block.at]
         others = self.gpus[gpu]
-        if block.piece == 0 and any(others[b].flag < goal for b, goal in step.waits):
+        # A flag of an earlier call ends no wait, whatever its number.
+        if block.piece == 0 and any(others[b].flag < max(goal, 0) for b, goal in step.waits):
             return False
         into = block.receive, gpu, block.channel
         out = gpu, block.send, block.channel

@@ -1,4 +1,4 @@
-"""Files of MSCCL: the verdict of `verify` is what an executor of its own does with them, in each way and at each size."""
+"""Files of MSCCL: the verdict of `verify` is what an executor of its own does with them, in each way and size."""
 
 import random
 import re
@@ -31,8 +31,7 @@ def gpu(n: int, chunks: tuple[int, int, int], blocks: list[str]) -> str:
 
 
 def block(n: int, peers: tuple[int, int], steps: list[Step]) -> str:
-    """A thread block that sends to and receives from peers, with steps
-    ``type, srcbuf, srcoff, dstbuf, dstoff, cnt, depid, deps, hasdep``."""
+    """A thread block that sends to one peer and receives from another, with its steps."""
     keys = ("type", "srcbuf", "srcoff", "dstbuf", "dstoff", "cnt", "depid", "deps", "hasdep")
     rows = [" ".join(f'{key}="{value}"' for key, value in zip(keys, step, strict=True)) for step in steps]
     text = "".join(f'<step s="{s}" {row}/>\n' for s, row in enumerate(rows))
@@ -165,7 +164,9 @@ def test_a_wait_before_a_fused_reduction_is_attached_to_nothing(tmp_path: Path) 
     first: list[Step] = [("cpy", "i", 0, "o", 0, 1, -1, -1, 0), ("re", "s", 0, "o", 0, 1, 0, 1, 0)]
     text = reduced([*first, WAIT_1, ("re", "s", 1, "o", 0, 1, -1, -1, 0)], 2, 1)
     assert "race" in agrees(text, tmp_path)
-    assert agrees(text.replace('hasdep="0"/>\n<step s="2" type="nop"', 'hasdep="1"/>\n<step s="2" type="nop"'), tmp_path)
+    assert agrees(
+        text.replace('hasdep="0"/>\n<step s="2" type="nop"', 'hasdep="1"/>\n<step s="2" type="nop"'), tmp_path
+    )
 
 
 def test_both_ways_that_a_file_claims_are_proved(tmp_path: Path) -> None:
@@ -178,10 +179,10 @@ def test_both_ways_that_a_file_claims_are_proved(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("proto", ["LL", "LL128", "Simple"])
-@pytest.mark.parametrize("count", [2, 8, 12])
+@pytest.mark.parametrize("count", [2, 8, 9])
 def test_all_pairs_hang_from_the_size_at_which_the_executor_does(proto: str, count: int, tmp_path: Path) -> None:
     slots, slot = executor.ROOM[proto]
-    said = agrees(all_pairs(3, count, proto), tmp_path)
+    said = agrees(all_pairs(2, count, proto), tmp_path)
     assert (said == "proved") == (count <= slots)
     if said == "proved":
         return
@@ -191,9 +192,9 @@ def test_all_pairs_hang_from_the_size_at_which_the_executor_does(proto: str, cou
     found = check_msccl(tmp_path / "x.xml")
     assert found["sizes"].startswith("safe up to ")
     assert f"from {last + 1} bytes a chunk" in found["diagnostics"][0]["message"]
-    whole = 3 * count
+    whole = 2 * count
     for chunk, word in ((last, "proved"), (last + 1, "deadlock")):
-        assert agrees(all_pairs(3, count, proto, maxBytes=whole * chunk), tmp_path) == word
+        assert agrees(all_pairs(2, count, proto, maxBytes=whole * chunk), tmp_path) == word
     # Bytes of f32, so the chunk is a multiple of four.
     fits = call("verify", str(tmp_path / "x.xml"), "--bytes", str(last // 4 * 4 * whole))
     hangs = call("verify", str(tmp_path / "x.xml"), "--bytes", str((last // 4 + 1) * 4 * whole))
@@ -228,6 +229,9 @@ def test_limits_of_the_executor_are_findings(tmp_path: Path) -> None:
         assert said in ran.out
 
 
+IDLE = 's="0" type="nop" srcbuf="i" srcoff="0" dstbuf="i" dstoff="0" cnt="0" depid="-1" deps="-1" hasdep="0"'
+
+
 def mutated(text: str, draw: random.Random) -> str:
     """The file with some attributes of steps or of the head changed, or a step repeated or dropped."""
     lines = text.splitlines()
@@ -236,9 +240,11 @@ def mutated(text: str, draw: random.Random) -> str:
         at = draw.choice(steps)
         what = draw.randrange(10)
         if what == 0:
-            lines[at] = re.sub('type="[a-z]*"', f'type="{draw.choice(["re", "cpy", "nop", "rrc", "r", "s"])}"', lines[at])
+            lines[at] = re.sub(
+                'type="[a-z]*"', f'type="{draw.choice(["re", "cpy", "nop", "rrc", "r", "s"])}"', lines[at]
+            )
         elif what == 1:
-            lines.insert(at, '<step s="0" type="nop" srcbuf="i" srcoff="0" dstbuf="i" dstoff="0" cnt="0" depid="-1" deps="-1" hasdep="0"/>')
+            lines.insert(at, f"<step {IDLE}/>")
         elif what == 2:
             del lines[at]
         elif what == 3:
@@ -265,11 +271,13 @@ def test_damaged_files_that_are_proved_are_right(seed: int, tmp_path: Path) -> N
         all_pairs(3, 2, "Simple"),
         all_pairs(2, 3, "LL"),
         gather(lambda _: [SEND, RECEIVE], 1, inplace=1),
-        reduced([WAIT_0, ("cpy", "i", 0, "o", 0, 2, 1, 1, 0)] + [("re", "s", n * 2, "o", 0, 2, -1, -1, 0) for n in (0, 1)]),
+        reduced(
+            [WAIT_0, ("cpy", "i", 0, "o", 0, 2, 1, 1, 0)] + [("re", "s", n * 2, "o", 0, 2, -1, -1, 0) for n in (0, 1)]
+        ),
     ]
     path = tmp_path / "x.xml"
-    proved = hung = 0
-    for _ in range(120):
+    proved = 0
+    for _ in range(60):
         text = mutated(draw.choice(shapes), draw)
         path.write_text(text)
         try:
@@ -278,9 +286,9 @@ def test_damaged_files_that_are_proved_are_right(seed: int, tmp_path: Path) -> N
             continue
         ends = executor.sizes(text)
         words = {executor.verdict(text, size, 2, seed) for size in (ends[0], ends[-1])}
-        assert ("hangs" in words) == (not found["deadlock_free"]), (words, found, text)
-        hung += "hangs" in words
-        if not found["diagnostics"]:
+        codes = {fault["code"] for fault in found["diagnostics"]}
+        assert ("hangs" in words) == ("deadlock" in codes), (words, found, text)
+        if not codes:
             proved += 1
             assert words == {"right"}, (words, text)
-    assert proved > 3 and hung > 3
+    assert proved > 3

@@ -300,6 +300,7 @@ class MscclProof(TypedDict):
     deadlock_free: bool
     race_free: bool
     repeatable: bool
+    expression_class: str | None
     buffers: list[str]
     sizes: str
     diagnostics: list[MscclFinding]

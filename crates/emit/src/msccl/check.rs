@@ -33,6 +33,8 @@ pub struct Checked {
     pub deadlock_free: bool,
     pub race_free: bool,
     pub repeatable: bool,
+    /// The class of the results, with the sums of the executor, where it is the same in all ways.
+    pub expression_class: Option<String>,
     /// `two buffers`, `in place`, or both.
     pub buffers: Vec<&'static str>,
     /// The sizes at which the file was proved, or from which it hangs, in words.
@@ -113,6 +115,10 @@ pub fn check(text: &str, asked: &Asked, method: Method) -> Result<Checked, Impor
         deadlock_free: hang.is_none() && all(|p| p.deadlock_free),
         race_free: all(|p| p.race_free),
         repeatable: all(|p| p.repeatable) && one_class,
+        expression_class: proofs
+            .first()
+            .and_then(|p| p.expression_class.clone())
+            .filter(|_| all(Proof::holds) && one_class),
         buffers: ways.iter().map(|(_, name)| *name).collect(),
         sizes: hang.as_ref().map_or_else(|| span(&p, range), |hang| safe(&p, hang, range)),
         diagnostics: found,

@@ -2,7 +2,10 @@
 
 use unisono_base::{NodeId, narrow};
 
-use super::program::{Block, Gpu, Program};
+use super::{
+    program::{Block, Gpu, Program},
+    write::buffer_name,
+};
 
 /// Steps of a thread block.
 pub const STEPS: usize = 64;
@@ -48,6 +51,20 @@ pub fn of_program(p: &Program) -> Vec<(Option<NodeId>, String)> {
         let linked = gpu.blocks.iter().find(|b| (b.send.or(b.receive)).is_some() && b.channel >= p.channels);
         if let Some(block) = linked {
             add(format!("{node} uses channel {}, and nchannels=\"{}\" connects fewer", block.channel, p.channels));
+        }
+        let outside = gpu.blocks.iter().flat_map(|b| &b.steps).find_map(|step| {
+            let places = [
+                step.kind.checks_source().then_some(step.source),
+                step.kind.checks_destination().then_some(step.destination),
+            ];
+            places.into_iter().flatten().find(|place| place.chunk >= gpu.chunks(place.buffer))
+        });
+        if let Some(place) = outside {
+            let (name, stated) = (buffer_name(place.buffer), gpu.chunks(place.buffer));
+            add(format!(
+                "{node} uses chunk {} of buffer {name}, and {name}_chunks=\"{stated}\"; the executor refuses the file",
+                place.chunk
+            ));
         }
         let places = gpu.blocks.iter().flat_map(|b| &b.steps).flat_map(|s| [s.source, s.destination]);
         if let Some(place) = places.into_iter().find(|place| place.chunk >= CHUNKS) {
