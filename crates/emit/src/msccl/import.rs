@@ -285,11 +285,7 @@ impl Making<'_> {
             sources.push(self.operand(node, step.destination, step)?);
         }
         if step.kind.writes() {
-            let sink = self.operand(node, step.destination, step)?;
-            // In place, a copy of the own part to itself changes nothing.
-            if step.kind != Type::Copy || sources != [sink] {
-                sinks.push(sink);
-            }
+            sinks.push(self.operand(node, step.destination, step)?);
         }
         sinks.extend(to.filter(|_| step.kind.sends()).map(Operand::Stream));
         let len = u64::from(step.count) * u64::from(self.unit);
