@@ -125,7 +125,8 @@ class Run:
             both[first : first + length] = own
             scratch: list[int | None] = [None] * int(gpu.attrib["s_chunks"])
             apart: list[int | None] = [*own]
-            buffers = {"i": both, "o": both} if in_place else {"i": apart, "o": [None] * out_length}
+            output: list[int | None] = [None] * out_length
+            buffers = {"i": both, "o": both} if in_place else {"i": apart, "o": output}
             self.memory.append({**buffers, "s": scratch})
             self.shift.append((first, out) if in_place else (0, 0))
         self.wires: dict[tuple[int, int, int], list[list[int]]] = {}

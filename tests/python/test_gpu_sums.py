@@ -105,7 +105,8 @@ def test_a_switch_adds_in_an_order_of_its_own(tmp_path: Path) -> None:
         takes = {"name": "copy", "src_buff": [local("s", 1)], "dst_buff": [local("o")]}
         return ops if n == 0 and alone else [*ops, takes, NOP]
 
-    path, keys = tmp_path / "x.json", {"protocol": "Simple", "use_double_scratch_buffer": False, "switch": True}
+    path = tmp_path / "x.json"
+    keys: dict[str, Any] = {"protocol": "Simple", "use_double_scratch_buffer": False, "switch": True}
     for alone in (True, False):
         found = checked(path, plan([gpu(n, alone=alone) for n in range(3)], **keys))
         assert (found["complete"], found["repeatable"], found["expression_class"]) == (True, not alone, None)
