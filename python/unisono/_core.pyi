@@ -17,6 +17,7 @@ from unisono.base.reports import (
     ForestTrees,
     Front,
     GpuPlanProof,
+    MscclProof,
     PlanReport,
     PlanRow,
     PredictedTime,
@@ -62,6 +63,7 @@ __all__ = [
     "auto_gen",
     "bounds",
     "check_bound",
+    "check_msccl",
     "check_plan",
     "check_registers",
     "check_routing",
@@ -87,7 +89,6 @@ __all__ = [
     "limits_now",
     "machine_presets",
     "measure",
-    "msccl_steps",
     "multiplying_best",
     "multiplying_cost",
     "multiplying_count",
@@ -763,7 +764,15 @@ def check_plan(
     processors: int = 108,
 ) -> GpuPlanProof: ...
 def is_gpu_plan(text: str) -> bool: ...
-def msccl_steps(text: str, schedule: Schedule) -> list[tuple[int, int, int] | None]: ...
+def check_msccl(
+    text: str,
+    origin: str = "file",
+    elements: int | None = None,
+    dtype: str | None = None,
+    op: str | None = None,
+    root: int | None = None,
+    method: str = "auto",
+) -> MscclProof: ...
 def check_registers(text: str, origin: str) -> list[Diagnostic]: ...
 def collectives() -> dict[str, dict[str, bool]]: ...
 def dtypes() -> dict[str, int]: ...

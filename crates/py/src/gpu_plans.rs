@@ -2,15 +2,13 @@
 
 use pyo3::prelude::*;
 use unisono_emit::{
-    Asked,
-    msccl::{self, StepPlace},
+    Asked, msccl,
     mscclpp::{self, Options, PROCESSORS},
 };
 
 use crate::{
     convert,
     errors::{detached, input, to_python},
-    schedule::Schedule,
 };
 
 // The signature below is read by Python, which takes no names of constants.
@@ -46,12 +44,28 @@ pub fn is_gpu_plan(py: Python<'_>, text: &str) -> PyResult<bool> {
     detached(py, || mscclpp::is_plan(text))
 }
 
-/// The GPU, thread block and step of each instruction of the schedule that a file of MSCCL makes; none for copies
-/// between input and output.
+/// The result of the check of a file of MSCCL, in all ways and at all sizes for which its executor takes it, or at the
+/// size that is given; `origin` names the file in errors.
 #[pyfunction]
-pub fn msccl_steps(py: Python<'_>, text: &str, schedule: &Schedule) -> PyResult<Vec<Option<(u32, u32, u32)>>> {
-    let places = detached(py, || msccl::places(text, &schedule.file().schedule))?;
-    let places = places.map_err(|e| input(e.to_string()))?;
-    let numbers = |place: StepPlace| (place.rank, place.threadblock, place.step);
-    Ok(places.into_iter().map(|place| place.map(numbers)).collect())
+#[pyo3(signature = (text, origin = "file", elements = None, dtype = None, op = None, root = None, method = "auto"))]
+#[allow(clippy::too_many_arguments)]
+pub fn check_msccl<'py>(
+    py: Python<'py>,
+    text: &str,
+    origin: &str,
+    elements: Option<&Bound<'_, PyAny>>,
+    dtype: Option<&str>,
+    op: Option<&str>,
+    root: Option<&Bound<'_, PyAny>>,
+    method: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let asked = Asked {
+        elements: elements.map(|n| convert::count("elements", n)).transpose()?,
+        dtype: dtype.map(str::parse).transpose().map_err(input)?,
+        operator: op.map(str::parse).transpose().map_err(input)?,
+        root: root.map(|n| convert::count("root", n)).transpose()?,
+    };
+    let method = method.parse().map_err(input)?;
+    let checked = detached(py, || msccl::check(text, &asked, method))?;
+    to_python(py, &checked.map_err(|e| input(format!("{origin}: {e}")))?)
 }

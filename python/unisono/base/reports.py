@@ -283,6 +283,29 @@ class GpuPlanProof(TypedDict):
     diagnostics: list[GpuPlanFinding]
 
 
+class MscclFinding(Diagnostic):
+    """One finding about a file of MSCCL: ``rank`` is the GPU; ``instruction`` is that of the schedule."""
+
+    threadblock: int | None
+    step: int | None
+
+
+class MscclProof(TypedDict):
+    """The check of a file of MSCCL: properties that hold in each way and at each size that it states.
+
+    ``buffers`` lists ``two buffers`` and ``in place``; ``sizes`` is a sentence.
+    """
+
+    complete: bool
+    deadlock_free: bool
+    race_free: bool
+    repeatable: bool
+    expression_class: str | None
+    buffers: list[str]
+    sizes: str
+    diagnostics: list[MscclFinding]
+
+
 class MetricReport(TypedDict):
     """A metric of a run in JSON; the value is null where it is an array too long to list."""
 

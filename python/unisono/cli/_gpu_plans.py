@@ -2,13 +2,15 @@
 
 from typing import Any
 
+from unisono import Schedule
 from unisono.base.inputs import element_count
-from unisono.base.reports import Diagnostic, GpuPlanFinding, GpuPlanProof
+from unisono.base.reports import GpuPlanFinding, GpuPlanProof, MscclFinding, MscclProof
 from unisono.cli._failures import NO
 from unisono.cli._output import print_fields, print_json, print_lines, working
-from unisono.planning.gpu_plans import check_gpu_plan
+from unisono.planning.emission import import_schedule
+from unisono.planning.gpu_plans import check_gpu_plan, check_msccl
 
-__all__ = ["Steps", "place_of_step", "verify_plan", "with_steps"]
+__all__ = ["check_file", "place_of_step", "verify_plan"]
 
 _SHOWN = 8
 _SAID = {True: "yes", False: "no", None: "not proved"}
@@ -72,27 +74,16 @@ def _place(fault: GpuPlanFinding) -> str:
     return ", ".join(f"{name} {at}" for name, at in parts if at is not None)
 
 
-#: GPU, thread block and step of each instruction of a schedule, from a file of MSCCL.
-Steps = list[tuple[int, int, int] | None]
+def check_file(path: str, options: dict[str, Any], method: str) -> tuple[Schedule, MscclProof]:
+    """The schedule of a file of MSCCL, and the check of the file in all its ways and sizes."""
+    elements, in_bytes, dtype = options["elements"], options["bytes"], options["dtype"]
+    if elements is not None or in_bytes is not None:
+        elements = element_count(elements, in_bytes, dtype or "f32", "verify")
+    asked = elements, dtype, options["op"], options["root"]
+    return import_schedule(path, "msccl-xml", *asked), check_msccl(path, *asked, method=method)
 
 
-def _step(found: Diagnostic, steps: Steps) -> tuple[int, int, int] | None:
-    instruction = found["instruction"]
-    return None if instruction is None else steps[instruction]
-
-
-def place_of_step(found: Diagnostic, steps: Steps) -> str:
+def place_of_step(found: MscclFinding) -> str:
     """GPU, thread block and step of a finding about a file of MSCCL, as far as they are known."""
-    place = _step(found, steps)
-    if place is None:
-        return "" if found["rank"] is None else f"gpu {found['rank']}"
-    return f"gpu {place[0]}, thread block {place[1]}, step {place[2]}"
-
-
-def with_steps(diagnostics: list[Diagnostic], steps: Steps) -> list[dict[str, Any]]:
-    """The findings about a file of MSCCL with the keys ``threadblock`` and ``step``."""
-    places = [_step(found, steps) for found in diagnostics]
-    numbers = [(None, None) if place is None else place[1:] for place in places]
-    return [
-        {**found, "threadblock": block, "step": step} for found, (block, step) in zip(diagnostics, numbers, strict=True)
-    ]
+    parts = [("gpu", found["rank"]), ("thread block", found["threadblock"]), ("step", found["step"])]
+    return ", ".join(f"{name} {at}" for name, at in parts if at is not None)

@@ -20,6 +20,7 @@ __all__ = [
     "GPU_PLAN",
     "LIST",
     "MODEL_OF_FILE",
+    "MSCCL",
     "NAMED_WORKLOAD",
     "NOT_A_GPU_PLAN",
     "NOT_A_SCRIPT",
@@ -101,6 +102,13 @@ GPU_PLAN = (
         ("machine", *_PART, "fail", *_PLANNED[3:], "model", "seed", "certificate", "check"),
         "is for a schedule, and the file is a plan for GPUs; drop it, or import the plan first (`unisono import`)",
     ),
+)
+#: A file of MSCCL, which is checked for its own sizes or for the one that is given.
+MSCCL = (
+    Unused(_PLANNED[5:], "is for a collective that is planned, and the file has its own schedule; drop it"),
+    Unused((*_PART, "fail"), "names a part of a machine; name the machine too, with --machine"),
+    Unused(("model",), "is for a plan or a run, and the schedule of a file is neither here; drop it"),
+    Unused(("certificate",), "is for the text form of a schedule; import the file first (`unisono import`)"),
 )
 NOT_A_GPU_PLAN = (
     Unused(("trust_relaxed",), "is for plans for GPUs with relaxed signals; drop it"),

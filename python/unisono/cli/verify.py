@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -9,16 +10,24 @@ import click
 import unisono
 from unisono import InputError, Proof, Schedule, certificate_checker, check_bound
 from unisono.base.files import check_regular, check_writable, is_file, write
-from unisono.base.reports import ProofReport
+from unisono.base.reports import Diagnostic, MscclProof, ProofReport
 from unisono.cli._failures import NO
-from unisono.cli._gpu_plans import Steps, place_of_step, verify_plan, with_steps
+from unisono.cli._gpu_plans import check_file, place_of_step, verify_plan
 from unisono.cli._options import asked_shape, json_option, limit_options, maybe_file_or_plan_options, schedule_of
 from unisono.cli._output import counted, duration, print_fields, print_json, print_lines, working
 from unisono.cli._plan_files import verify_plan_file
-from unisono.cli._sources import BOUND_CERTIFICATE, CERTIFICATE, GPU_PLAN, NOT_A_GPU_PLAN, PLAN_FILE, refuse_unused
+from unisono.cli._sources import (
+    BOUND_CERTIFICATE,
+    CERTIFICATE,
+    GPU_PLAN,
+    MSCCL,
+    NOT_A_GPU_PLAN,
+    PLAN_FILE,
+    refuse_unused,
+)
 from unisono.contents import BOUND, SCHEDULE, contents, form_of
 from unisono.planning.emission import check_registers
-from unisono.planning.gpu_plans import is_gpu_plan, msccl_steps
+from unisono.planning.gpu_plans import is_gpu_plan
 from unisono.planning.plan_files import is_plan_file
 
 __all__ = ["verify"]
@@ -97,10 +106,17 @@ def verify(
         _check_target(file_or_collective, certificate)
     if file_or_collective.endswith(".registers") and _refused(file_or_collective, as_json):
         return NO
-    schedule = schedule_of(file_or_collective, machine, options, "verify")
+    found = None
+    if file_or_collective.endswith(".xml") and machine is None:
+        refuse_unused(MSCCL)
+        with working("checking"):
+            schedule, found = check_file(file_or_collective, options, method)
+    else:
+        schedule = schedule_of(file_or_collective, machine, options, "verify")
     with working("verifying"):
         proof = schedule.verify(method, seed)
-    written = certificate if proof.holds else None
+    holds = proof.holds and (found is None or not found["diagnostics"])
+    written = certificate if holds else None
     if written is not None:
         with working("writing the certificate"):
             text = _text(file_or_collective) if Path(file_or_collective).is_file() else None
@@ -113,15 +129,14 @@ def verify(
             ):
                 click.echo(f"note: '{written}' was the certificate of another schedule, and is replaced", err=True)
             write(written, made)
-    steps = msccl_steps(file_or_collective, schedule) if file_or_collective.endswith(".xml") else None
     if as_json:
         report = proof.report() if certificate is None else {**proof.report(), "certificate": written}
-        print_json(report if steps is None else {**report, "diagnostics": with_steps(proof.diagnostics, steps)})
+        print_json(report if found is None else {**report, **found})
     else:
-        _print(proof, schedule, steps)
+        _print(proof, schedule, found)
         if written is not None:
             print_lines(f"wrote {written}")
-    return 0 if proof.holds else NO
+    return 0 if holds else NO
 
 
 def _check_bound(certificate: str | None, machine: str | None, options: dict[str, Any], as_json: bool) -> int:
@@ -225,33 +240,39 @@ def _check(path: str, certificate: str, as_json: bool) -> int:
     return 0
 
 
-def _print(proof: Proof, schedule: Schedule, steps: Steps | None) -> None:
+def _print(proof: Proof, schedule: Schedule, found: MscclProof | None) -> None:
     said = {True: "yes", False: "no"}
+    properties: Any = proof if found is None else SimpleNamespace(**found)
+    faults = properties.diagnostics
     print_lines(
-        f"{'proved' if proof.holds else 'refused'}: {schedule.collective} of {schedule.elements} {schedule.dtype} on "
+        f"{'refused' if faults else 'proved'}: {schedule.collective} of {schedule.elements} {schedule.dtype} on "
         f"{counted(schedule.ranks, 'rank')}, {counted(schedule.instructions, 'instruction')}"
     )
     print_fields(
         [
-            ("complete", said[proof.complete]),
-            ("deadlock-free", said[proof.deadlock_free]),
-            ("race-free", said[proof.race_free]),
-            ("repeatable", said[proof.repeatable]),
+            ("complete", said[properties.complete]),
+            ("deadlock-free", said[properties.deadlock_free]),
+            ("race-free", said[properties.race_free]),
+            ("repeatable", said[properties.repeatable]),
+            *([] if found is None else [("buffers", " and ".join(found["buffers"])), ("sizes", found["sizes"])]),
             ("method", proof.method),
             *_chance(proof),
             ("scratch", f"{proof.scratch_bytes_max} bytes at most on a node"),
         ]
     )
-    for found in proof.diagnostics[:_SHOWN]:
-        node, instruction = found["rank"], found["instruction"]
-        if steps is not None:
-            print_lines(": ".join(filter(None, [found["code"], place_of_step(found, steps), found["message"]])))
-            continue
-        place = [] if node is None else [f"{'rank' if node < schedule.ranks else 'node'} {node}"]
-        place += [] if instruction is None else [f"instruction {instruction}"]
-        print_lines(": ".join(filter(None, [found["code"], ", ".join(place), found["message"]])))
-    if len(proof.diagnostics) > _SHOWN:
-        print_lines(f"and {len(proof.diagnostics) - _SHOWN} more: --json lists all")
+    for fault in faults[:_SHOWN]:
+        where = _place(fault, schedule) if found is None else place_of_step(fault)
+        print_lines(": ".join(filter(None, [fault["code"], where, fault["message"]])))
+    if len(faults) > _SHOWN:
+        print_lines(f"and {len(faults) - _SHOWN} more: --json lists all")
+
+
+def _place(fault: Diagnostic, schedule: Schedule) -> str:
+    """Rank or node and instruction of a finding, as far as they are known."""
+    node, instruction = fault["rank"], fault["instruction"]
+    place = [] if node is None else [f"{'rank' if node < schedule.ranks else 'node'} {node}"]
+    place += [] if instruction is None else [f"instruction {instruction}"]
+    return ", ".join(place)
 
 
 def _chance(proof: Proof) -> list[tuple[str, str]]:

@@ -4,11 +4,10 @@ import os
 from pathlib import Path
 
 from unisono import _core
-from unisono._core import Schedule
 from unisono.base.files import file_name, read_text, title
-from unisono.base.reports import GpuPlanProof
+from unisono.base.reports import GpuPlanProof, MscclProof
 
-__all__ = ["check_gpu_plan", "is_gpu_plan", "msccl_steps"]
+__all__ = ["check_gpu_plan", "check_msccl", "is_gpu_plan"]
 
 
 def check_gpu_plan(
@@ -42,14 +41,23 @@ def is_gpu_plan(path: str | os.PathLike[str]) -> bool:
     return name.endswith(".json") and Path(name).is_file() and _core.is_gpu_plan(read_text(path))
 
 
-def msccl_steps(path: str | os.PathLike[str], schedule: Schedule) -> list[tuple[int, int, int] | None]:
-    """The GPU, thread block and step of each instruction of the schedule that a file of MSCCL (``.xml``) makes.
+def check_msccl(
+    path: str | os.PathLike[str],
+    elements: int | None = None,
+    dtype: str | None = None,
+    op: str | None = None,
+    root: int | None = None,
+    *,
+    method: str = "auto",
+) -> MscclProof:
+    """Checks a file of MSCCL (XML) in each way and at each size for which its executor takes it.
 
-    Copies between input and output have none.
+    With ``elements`` of ``dtype``, the size is that alone.
 
     Raises:
-        InputError: the file is damaged, or the schedule is another one.
+        InputError: the executor refuses the file, or it is damaged; the message names the line.
         OSError: it cannot be read.
 
     """
-    return _core.msccl_steps(read_text(path), schedule)
+    text = read_text(path, kind="a file of MSCCL")
+    return _core.check_msccl(text, title(path), elements, dtype, op, root, method)

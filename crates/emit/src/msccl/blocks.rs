@@ -92,7 +92,7 @@ impl Maker<'_> {
         let alias = Alias { kind: c.kind, shift: node.0 * (c.elements / unit) };
         let in_place = alias.is_safe(&works);
         let blocks = self.steps(&works, &blocks, in_place.then_some(alias));
-        check(node, &blocks)?;
+        limits::check(node, &blocks)?;
         Ok((Gpu { line: 0, input, output, scratch, blocks }, in_place))
     }
 
@@ -194,14 +194,12 @@ impl Blocks {
     }
 }
 
-/// Ends a run of reductions that the executor's parser would fuse wrongly: it takes the length of the last for all, and
-/// holds so many only. A step that is awaited ends a run.
+/// Keeps a reduction apart from the one before it, which the executor's parser would make one: it takes the length of
+/// the last for all, holds so many only, and adds the destination last, which has other bits. A step that is awaited
+/// ends such a run.
 fn unfuse(steps: &mut [Step], work: &Work, waits: bool) {
     let Op::Reduce { into, .. } = work.op else { return };
-    let run = steps.iter().rev().take_while(|s| s.kind == Type::Reduce && !s.is_awaited).count();
-    if let Some(last) = steps.last_mut().filter(|_| run > 0 && !waits)
-        && last.destination == into
-        && (last.count != work.count || run.is_multiple_of(limits::FUSED))
+    if let Some(last) = steps.last_mut().filter(|last| last.kind == Type::Reduce && last.destination == into && !waits)
     {
         last.is_awaited = true;
     }
@@ -237,33 +235,4 @@ fn step(op: Option<&Op<usize>>, count: u32, waits_for: Option<(u32, u32)>) -> St
         waits_for,
         is_awaited: false,
     }
-}
-
-fn check(node: NodeId, blocks: &[Block]) -> Result<(), String> {
-    if blocks.len() > limits::BLOCKS {
-        return Err(format!("{node} would take {} thread blocks; at most {} are held", blocks.len(), limits::BLOCKS));
-    }
-    if let Some(steps) = blocks.iter().map(|b| b.steps.len()).find(|&s| s > limits::STEPS) {
-        return Err(format!(
-            "a thread block of {node} would take {steps} steps; at most {} are held: plan for fewer ranks or \
-             segments",
-            limits::STEPS
-        ));
-    }
-    if let Some(b) = blocks.iter().find(|b| b.channel as usize >= limits::CHANNELS) {
-        return Err(format!("{node} would take channel {}; there are {}", b.channel, limits::CHANNELS));
-    }
-    for channel in 0..narrow::<u32>(limits::CHANNELS) {
-        let of = blocks.iter().filter(|b| b.channel == channel);
-        let (sends, receives) =
-            of.fold((0, 0), |(s, r), b| (s + usize::from(b.send.is_some()), r + usize::from(b.receive.is_some())));
-        let found = sends.max(receives);
-        if found > limits::BLOCKS_OF_A_CHANNEL {
-            return Err(format!(
-                "{node} would talk to {found} others on one channel; at most {} fit",
-                limits::BLOCKS_OF_A_CHANNEL
-            ));
-        }
-    }
-    Ok(())
 }

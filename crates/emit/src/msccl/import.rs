@@ -1,5 +1,8 @@
-//! A file as a schedule: a thread block becomes a lane, a connection a stream that holds as much as the executor surely
-//! does, a step an instruction, a wait a dependency. Whether that is the collective it claims to be is for `verify`.
+//! A file as a schedule: a thread block becomes a lane, a connection a stream, a step as the executor runs it an
+//! instruction, a wait a dependency. Whether that is the collective it claims to be is for `verify`.
+//!
+//! Streams hold all that is sent where `slots` has shown that the file ends at all its sizes, and else what connections
+//! hold of the largest chunks, so that the proof finds the deadlock.
 //!
 //! A program that runs in place has one buffer where a schedule has two: the schedule copies its input there first.
 
@@ -10,10 +13,11 @@ use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_schedule::{Builder, Operand, Schedule};
 
 use super::{
-    limits,
+    executed::{Transmission, transmissions},
     ops::{Buffer, Place},
     parse::program,
-    program::{Program, Step, Type, counts_all_ranks},
+    program::{Program, Type, counts_all_ranks},
+    slots::{self, Running},
 };
 use crate::{Asked, ImportError};
 
@@ -45,7 +49,7 @@ pub fn schedule(p: &Program, asked: &Asked, in_place: Option<bool>) -> Result<Sc
             format!("{elements} elements do not divide into the {chunks} chunks of the file; accepted are multiples");
         return Err(ImportError::new(0, message));
     }
-    let dtype = asked.dtype.or(p.meaning.dtype).unwrap_or(Dtype::F32);
+    let dtype = dtype(p, asked);
     let operator = asked.operator.or(p.meaning.operator).unwrap_or(Operator::Sum);
     let root = asked.root.or(p.meaning.root).unwrap_or(0);
     let collective = Collective::new(p.kind, ranks, elements, root, operator, dtype)
@@ -60,22 +64,43 @@ pub fn schedule(p: &Program, asked: &Asked, in_place: Option<bool>) -> Result<Sc
         return Err(ImportError::new(step.line, "the step writes the input, and the file has inplace=\"0\""));
     }
     let in_place = in_place.unwrap_or(p.in_place && (writes_input.is_some() || !p.out_of_place));
-    if in_place && matches!(p.kind, Kind::Alltoall | Kind::Gather | Kind::Scatter) {
+    if let Some(step) = writes_input.filter(|_| !in_place) {
+        let message = "the step writes the input, which a call with two buffers keeps";
+        return Err(ImportError::new(step.line, message));
+    }
+    if in_place && matches!(p.kind, Kind::Gather | Kind::Scatter) {
         return Err(ImportError::new(0, format!("a program for {} in place is not read", p.kind)));
     }
     let unit = narrow(elements / u64::from(chunks));
-    let mut made = Making { p, b: Builder::new(collective), unit, in_place, memory: Vec::new() };
+    let running = p.gpus.iter().map(transmissions).collect::<Result<Running, _>>()?;
+    let hangs = slots::hangs(p, &running, slots::sizes(p, bytes(p, asked))).is_some();
+    let room = hangs.then(|| slots::room(&p.protocol, p.kind).slots);
+    let mut made =
+        Making { p, running: &running, room, b: Builder::new(collective), unit, in_place, memory: Vec::new() };
     if !p.name.is_empty() {
         made.b.origin(&p.name);
     }
     let streams = made.streams()?;
     let ids = made.lanes(&streams)?;
-    made.waits(&ids)?;
+    made.waits(&ids);
     made.b.finish().map_err(|e| ImportError::new(0, e.to_string()))
+}
+
+/// The type of the elements.
+fn dtype(p: &Program, asked: &Asked) -> Dtype {
+    asked.dtype.or(p.meaning.dtype).unwrap_or(Dtype::F32)
+}
+
+/// The bytes of a call of the size that is asked for.
+pub fn bytes(p: &Program, asked: &Asked) -> Option<u64> {
+    asked.elements.map(|elements| slots::bytes_of(p, elements, dtype(p, asked)))
 }
 
 struct Making<'a> {
     p: &'a Program,
+    running: &'a Running,
+    /// Chunks that a connection holds, where that decides whether the program ends.
+    room: Option<u32>,
     b: Builder,
     /// Elements of a chunk.
     unit: u32,
@@ -117,9 +142,9 @@ impl Making<'_> {
         }
         let mut wires = Wires::new();
         for ((source, sink, channel), [sender, receiver]) in ends {
-            let block = |at: Option<(usize, usize)>| at.map(|(g, t)| &self.p.gpus[g].blocks[t]);
+            let block = |at: Option<(usize, usize)>| at.map(|(g, t)| &self.running[g][t]);
             let counts = |at, picks: fn(Type) -> bool| {
-                let steps = block(at).into_iter().flat_map(|b| &b.steps);
+                let steps = block(at).into_iter().flatten();
                 steps.filter(move |s| picks(s.kind) && s.count > 0).map(|s| (s.count, s.line))
             };
             let sent: Vec<_> = counts(sender, Type::sends).collect();
@@ -138,8 +163,10 @@ impl Making<'_> {
             }
             let elements: u64 = sent.iter().map(|(c, _)| u64::from(*c) * u64::from(self.unit)).sum();
             let stream = self.b.stream(NodeId(source), &[NodeId(sink)]);
-            let holds = elements.min(u64::from(limits::IN_FLIGHT) * u64::from(self.unit));
-            self.b.capacity(stream, u32::try_from(holds).unwrap_or(u32::MAX));
+            if let Some(room) = self.room {
+                let holds = elements.min(u64::from(room) * u64::from(self.unit));
+                self.b.capacity(stream, u32::try_from(holds).unwrap_or(u32::MAX));
+            }
             sender.into_iter().for_each(|at| wires.entry(at).or_default().0 = Some(stream));
             receiver.into_iter().for_each(|at| wires.entry(at).or_default().1 = Some(stream));
         }
@@ -184,7 +211,7 @@ impl Making<'_> {
         Ok((Memory { buffers: [(of_input, i), (of_output, o), scratch] }, copied))
     }
 
-    fn operand(&self, node: NodeId, place: Place, step: &Step) -> Result<Operand, ImportError> {
+    fn operand(&self, node: NodeId, place: Place, step: &Transmission) -> Result<Operand, ImportError> {
         let (base, len) = self.memory[node.index()].buffers[place.buffer as usize];
         let end = (u64::from(place.chunk) + u64::from(step.count)) * u64::from(self.unit);
         if end > u64::from(len) {
@@ -201,20 +228,21 @@ impl Making<'_> {
         Ok(shifted(base, place.chunk * self.unit))
     }
 
-    /// The instructions of all thread blocks; of each step the last instruction of its thread block up to it.
+    /// The instructions of all thread blocks; of each transmission the last one of its thread block up to it.
     fn lanes(&mut self, wires: &Wires) -> Result<Vec<Vec<Vec<Option<InstrId>>>>, ImportError> {
-        let mut ids = Vec::with_capacity(self.p.gpus.len());
-        for (g, gpu) in self.p.gpus.iter().enumerate() {
+        let running = self.running;
+        let mut ids = Vec::with_capacity(running.len());
+        for (g, blocks) in running.iter().enumerate() {
             let node = NodeId::new(g);
             let (memory, copied) = self.place_buffers(node)?;
             self.memory.push(memory);
-            let mut of_gpu = Vec::with_capacity(gpu.blocks.len());
-            for (t, block) in gpu.blocks.iter().enumerate() {
+            let mut of_gpu = Vec::with_capacity(blocks.len());
+            for (t, block) in blocks.iter().enumerate() {
                 let (to, from) = wires.get(&(g, t)).copied().unwrap_or_default();
                 let mut last = None;
-                let mut of_block = Vec::with_capacity(block.steps.len());
-                for step in &block.steps {
-                    if step.kind != Type::Nothing && step.count > 0 {
+                let mut of_block = Vec::with_capacity(block.len());
+                for step in block {
+                    if step.count > 0 {
                         let id = self.step(node, narrow::<u32>(t) + 1, step, from, to)?;
                         if last.is_none() {
                             self.b.after(id, copied);
@@ -243,18 +271,18 @@ impl Making<'_> {
         &mut self,
         node: NodeId,
         lane: u32,
-        step: &Step,
+        step: &Transmission,
         from: Option<StreamId>,
         to: Option<StreamId>,
     ) -> Result<InstrId, ImportError> {
         let (mut sources, mut sinks) = (Vec::new(), Vec::new());
-        if step.kind == Type::Reduce {
-            // What is there comes first.
-            sources.push(self.operand(node, step.destination, step)?);
-        }
         sources.extend(from.filter(|_| step.kind.receives()).map(Operand::Stream));
-        if step.kind.reads() {
-            sources.push(self.operand(node, step.source, step)?);
+        for &place in &step.sources {
+            sources.push(self.operand(node, place, step)?);
+        }
+        if step.kind == Type::Reduce {
+            // The executor adds the destination last.
+            sources.push(self.operand(node, step.destination, step)?);
         }
         if step.kind.writes() {
             sinks.push(self.operand(node, step.destination, step)?);
@@ -265,35 +293,18 @@ impl Making<'_> {
         Ok(self.b.combine(node, lane, len, &sources, &sinks))
     }
 
-    fn waits(&mut self, ids: &[Vec<Vec<Option<InstrId>>>]) -> Result<(), ImportError> {
-        for (g, gpu) in self.p.gpus.iter().enumerate() {
-            for (t, block) in gpu.blocks.iter().enumerate() {
+    fn waits(&mut self, ids: &[Vec<Vec<Option<InstrId>>>]) {
+        for (blocks, ids) in self.running.iter().zip(ids) {
+            for (block, own) in blocks.iter().zip(ids) {
                 let mut pending = Vec::new();
-                for (n, step) in block.steps.iter().enumerate() {
-                    if let Some((b, s)) = step.waits_for {
-                        let awaited = gpu.blocks.get(b as usize).and_then(|b| b.steps.get(s as usize));
-                        let Some(awaited) = awaited else {
-                            let message =
-                                format!("the step waits for step {s} of thread block {b}, which is not there");
-                            return Err(ImportError::new(step.line, message));
-                        };
-                        if !awaited.is_awaited {
-                            let message =
-                                format!("the step waits for step {s} of thread block {b}, which has hasdep=\"0\"");
-                            return Err(ImportError::new(step.line, message));
-                        }
-                        pending.extend(ids[g][b as usize][s as usize]);
-                    }
-                    if step.kind != Type::Nothing
-                        && step.count > 0
-                        && let Some(id) = ids[g][t][n]
-                    {
+                for (step, id) in block.iter().zip(own) {
+                    pending.extend(step.after.iter().filter_map(|&(b, at)| ids[b as usize][at as usize]));
+                    if let Some(id) = id.filter(|_| step.count > 0) {
                         pending.drain(..).for_each(|earlier| self.b.after(id, earlier));
                     }
                 }
             }
         }
-        Ok(())
     }
 }
 

@@ -1,5 +1,12 @@
 //! What the executor holds. Source: msccl-executor-nccl, `src/include/msccl/msccl_struct.h` and `msccl_parser.h`.
 
+use unisono_base::{NodeId, narrow};
+
+use super::{
+    program::{Block, Gpu, Program},
+    write::buffer_name,
+};
+
 /// Steps of a thread block.
 pub const STEPS: usize = 64;
 /// Thread blocks of a GPU: a step names the one it waits for in 8 signed bits.
@@ -20,3 +27,85 @@ pub const NODES: usize = 4096;
 pub const FUSED: usize = 15;
 /// Chunks that a connection surely holds while nobody receives: a chunk takes half of the steps of its buffer.
 pub const IN_FLIGHT: u32 = 2;
+
+/// What the executor does not hold of a file, and the GPU.
+pub fn of_program(p: &Program) -> Vec<(Option<NodeId>, String)> {
+    let mut found = Vec::new();
+    if !["LL", "LL128", "Simple"].contains(&p.protocol.as_str()) {
+        let name = p.protocol.chars().take(40).collect::<String>();
+        found.push((None, format!("proto=\"{name}\" is not a protocol; accepted are LL, LL128, Simple")));
+    }
+    if !p.missing.is_empty() {
+        let keys = p.missing.join(", ");
+        found.push((None, format!("the executor does not load a file without {keys}; add what is missing to <algo>")));
+    }
+    for (g, gpu) in p.gpus.iter().enumerate() {
+        let node = NodeId::new(g);
+        let mut add = |message| found.push((Some(node), message));
+        if let Err(message) = check(node, &gpu.blocks) {
+            add(message);
+        }
+        if let Some(message) = too_many_nodes(p.gpus.len(), gpu) {
+            add(message);
+        }
+        let linked = gpu.blocks.iter().find(|b| (b.send.or(b.receive)).is_some() && b.channel >= p.channels);
+        if let Some(block) = linked {
+            add(format!("{node} uses channel {}, and nchannels=\"{}\" connects fewer", block.channel, p.channels));
+        }
+        let outside = gpu.blocks.iter().flat_map(|b| &b.steps).find_map(|step| {
+            let places = [
+                step.kind.checks_source().then_some(step.source),
+                step.kind.checks_destination().then_some(step.destination),
+            ];
+            places.into_iter().flatten().find(|place| place.chunk >= gpu.chunks(place.buffer))
+        });
+        if let Some(place) = outside {
+            let (name, stated) = (buffer_name(place.buffer), gpu.chunks(place.buffer));
+            add(format!(
+                "{node} uses chunk {} of buffer {name}, and {name}_chunks=\"{stated}\"; the executor refuses the file",
+                place.chunk
+            ));
+        }
+        let places = gpu.blocks.iter().flat_map(|b| &b.steps).flat_map(|s| [s.source, s.destination]);
+        if let Some(place) = places.into_iter().find(|place| place.chunk >= CHUNKS) {
+            add(format!("{node} uses chunk {} of a buffer; at most {CHUNKS} are addressed", place.chunk));
+        }
+    }
+    found
+}
+
+/// Why a GPU of a number of GPUs cannot keep its part of the file.
+pub fn too_many_nodes(gpus: usize, gpu: &Gpu) -> Option<String> {
+    let kept = gpus + 1 + gpu.blocks.iter().map(|b| 1 + b.steps.len()).sum::<usize>();
+    (kept > NODES).then(|| format!("a GPU would keep {kept} nodes of the file; at most {NODES} are held"))
+}
+
+/// Whether the executor holds the thread blocks of a GPU.
+///
+/// # Errors
+/// What it cannot hold.
+pub fn check(node: NodeId, blocks: &[Block]) -> Result<(), String> {
+    if blocks.len() > BLOCKS {
+        return Err(format!("{node} takes {} thread blocks; at most {} are held", blocks.len(), BLOCKS));
+    }
+    if let Some(steps) = blocks.iter().map(|b| b.steps.len()).find(|&s| s > STEPS) {
+        return Err(format!(
+            "a thread block of {node} takes {steps} steps; at most {} are held: plan for fewer ranks or \
+             segments",
+            STEPS
+        ));
+    }
+    if let Some(b) = blocks.iter().find(|b| b.channel as usize >= CHANNELS) {
+        return Err(format!("{node} takes channel {}; there are {}", b.channel, CHANNELS));
+    }
+    for channel in 0..narrow::<u32>(CHANNELS) {
+        let of = blocks.iter().filter(|b| b.channel == channel);
+        let (sends, receives) =
+            of.fold((0, 0), |(s, r), b| (s + usize::from(b.send.is_some()), r + usize::from(b.receive.is_some())));
+        let found = sends.max(receives);
+        if found > BLOCKS_OF_A_CHANNEL {
+            return Err(format!("{node} talks to {found} others on one channel; at most {} fit", BLOCKS_OF_A_CHANNEL));
+        }
+    }
+    Ok(())
+}

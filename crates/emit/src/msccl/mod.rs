@@ -17,12 +17,18 @@
 //! * `blocks`: the steps of each thread block; `waits`: what they wait for, and whether they may run in place;
 //! * `write`: the text. It is read back (`xml`, `parse`, `import`) and proved again before it is handed out.
 //!
+//! Reading goes by the executor's parser and kernel, not by the form of the file: `executed` has the steps as they run,
+//! `slots` the sizes at which connections are too short, `limits` what the executor holds, and `check` proves a file in
+//! each way and at each size for which the executor takes it.
+//!
 //! Source: the parser and the interpreter of msccl-executor-nccl (`src/misc/msccl/msccl_parser.cc`,
 //! `src/device/msccl_kernel_impl.h`), and the writer of msccl-tools (`msccl/language/ir.py`). `docs/export.md` says
 //! what was checked and what was not.
 
 mod blocks;
+mod check;
 mod connections;
+mod executed;
 mod import;
 mod limits;
 pub(crate) mod ops;
@@ -30,11 +36,12 @@ mod parse;
 mod pieces;
 mod places;
 mod program;
+mod slots;
 mod unit;
 mod waits;
 mod write;
 
+pub use check::{Checked, Finding, check};
 pub use import::import;
 pub(crate) use pieces::unit as chunk_elements;
-pub use places::{StepPlace, places};
 pub use unit::MscclXml;

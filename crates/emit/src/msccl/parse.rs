@@ -44,8 +44,9 @@ pub fn program(text: &str) -> Result<Program, ImportError> {
     };
     let has = |key: &str| algo.find(key).is_some();
     let in_place = has("inplace") && algo.number("inplace", 0, 1)? == 1;
-    // msccl-tools writes neither this nor the sizes.
+    // msccl-tools write neither this nor the sizes.
     let out_of_place = if has("outofplace") { algo.number("outofplace", 0, 1)? == 1 } else { !in_place };
+    let needed = ["proto", "inplace", "outofplace", "minBytes", "maxBytes"];
     let bytes = |key| if has(key) { algo.number(key, 0, i64::MAX).map(|n| n.cast_unsigned()) } else { Ok(0) };
     Ok(Program {
         name: algo.find("name").unwrap_or_default().to_owned(),
@@ -57,6 +58,7 @@ pub fn program(text: &str) -> Result<Program, ImportError> {
         out_of_place,
         min_bytes: bytes("minBytes")?,
         max_bytes: bytes("maxBytes")?,
+        missing: needed.into_iter().filter(|key| !has(key)).collect(),
         meaning: meaning(&algo)?,
         gpus: places.into_iter().flatten().collect(),
     })
@@ -87,8 +89,7 @@ fn gpu(element: &Element, id: i64, gpus: i64) -> Result<Gpu, ImportError> {
             Ok(u32::try_from(peer).ok())
         };
         let (send, receive) = (peer("send")?, peer("recv")?);
-        // A thread block that only copies may say -1.
-        let channel = narrow(tb.number("chan", -1, limits::CHANNELS as i64 - 1)?.max(0));
+        let channel = narrow(tb.number("chan", 0, limits::CHANNELS as i64 - 1)?);
         let steps: Vec<&Element> = tb.children.iter().filter(|e| e.name == "step").collect();
         let steps = steps.into_iter().enumerate().map(|(at, e)| step(e, at)).collect::<Result<Vec<_>, _>>()?;
         let block = Block { line: tb.line, send, receive, channel, steps };

@@ -1,9 +1,12 @@
 //! The step of a file that each instruction of its schedule is of.
 
-use unisono_base::{NodeId, narrow};
-use unisono_schedule::Schedule;
+use unisono_base::{InstrId, NodeId, narrow};
+use unisono_schedule::{
+    Schedule,
+    verify::{Rounding, Roundings},
+};
 
-use super::{parse, program::Type};
+use super::{executed::Transmission, slots::Running};
 use crate::ImportError;
 
 /// A step, by GPU, thread block and number.
@@ -14,31 +17,42 @@ pub struct StepPlace {
     pub step: u32,
 }
 
-/// The place of each instruction of the schedule that [`super::import`] made of a text; none for copies between input
-/// and output.
+/// The transmission of each instruction of the schedule of steps as they run, and its place; none for copies between
+/// input and output.
 ///
 /// # Errors
-/// The text is not a program, or not that of the schedule.
-pub fn places(text: &str, schedule: &Schedule) -> Result<Vec<Option<StepPlace>>, ImportError> {
-    let program = parse::program(text)?;
+/// The steps are not those of the schedule.
+pub fn places<'a>(
+    running: &'a Running,
+    schedule: &Schedule,
+) -> Result<Vec<Option<(StepPlace, &'a Transmission)>>, ImportError> {
     let mut made = Vec::with_capacity(schedule.instr_count());
-    for (gpu, blocks) in program.gpus.iter().map(|gpu| &gpu.blocks).enumerate() {
+    for (gpu, blocks) in running.iter().enumerate() {
         let node = NodeId::new(gpu);
         let mut steps = Vec::new();
-        for (block, steps_of_block) in blocks.iter().map(|block| &block.steps).enumerate() {
-            let moves = steps_of_block.iter().enumerate().filter(|(_, s)| s.kind != Type::Nothing && s.count > 0);
-            steps.extend(moves.map(|(step, _)| StepPlace {
-                rank: node.0,
-                threadblock: narrow(block),
-                step: narrow(step),
-            }));
+        for (block, steps_of_block) in blocks.iter().enumerate() {
+            let moves = steps_of_block.iter().filter(|t| t.count > 0);
+            let place = |t: &Transmission| StepPlace { rank: node.0, threadblock: narrow(block), step: t.step };
+            steps.extend(moves.map(|t| Some((place(t), t))));
         }
         // Copies between input and output come first, in a lane of their own.
         let all = if gpu < schedule.node_count() { schedule.node_instrs(node).len() } else { 0 };
         let Some(copies) = all.checked_sub(steps.len()) else {
             return Err(ImportError::new(0, "the schedule is not that of the file"));
         };
-        made.extend(std::iter::repeat_n(None, copies).chain(steps.into_iter().map(Some)));
+        made.extend(std::iter::repeat_n(None, copies).chain(steps));
     }
     Ok(made)
+}
+
+/// The sums that the executor adds in an order of its own: from the first source to the destination in pieces of as
+/// many elements as threads, and from the destination on in shorter ones. So they have the same bits where the pieces
+/// are the same.
+pub fn roundings(places: &[Option<(StepPlace, &Transmission)>]) -> Roundings {
+    let fused = |t: &Transmission| {
+        (t.sources.len() > 1).then(|| Rounding::Own(t.count << 16 | t.destination.chunk.min(u32::from(u16::MAX))))
+    };
+    let of =
+        |(n, place): (usize, &Option<(StepPlace, &Transmission)>)| Some((InstrId::new(n), fused(place.as_ref()?.1)?));
+    places.iter().enumerate().filter_map(of).collect()
 }

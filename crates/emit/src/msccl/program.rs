@@ -2,7 +2,7 @@
 
 use unisono_collective::Kind;
 
-use super::ops::Place;
+use super::ops::{Buffer, Place};
 
 /// `type` of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,6 +44,16 @@ impl Type {
     pub fn sends(self) -> bool {
         use Type::{ReceiveCopySend, ReceiveReduceCopySend, ReceiveReduceSend, Send};
         matches!(self, Send | ReceiveCopySend | ReceiveReduceSend | ReceiveReduceCopySend)
+    }
+
+    /// Whether the executor's parser looks at the place of its source, and of its destination.
+    pub fn checks_source(self) -> bool {
+        matches!(self, Self::Send | Self::ReceiveReduceSend | Self::ReceiveReduceCopySend | Self::Copy | Self::Reduce)
+    }
+
+    pub fn checks_destination(self) -> bool {
+        use Type::{Copy, Receive, ReceiveCopySend, ReceiveReduceCopySend, Reduce};
+        matches!(self, Receive | ReceiveCopySend | ReceiveReduceCopySend | Copy | Reduce)
     }
 
     /// Whether it reads its source place.
@@ -91,6 +101,17 @@ pub struct Gpu {
     pub blocks: Vec<Block>,
 }
 
+impl Gpu {
+    /// Chunks of a buffer, as the file states them.
+    pub fn chunks(&self, buffer: Buffer) -> u32 {
+        match buffer {
+            Buffer::Input => self.input,
+            Buffer::Output => self.output,
+            Buffer::Scratch => self.scratch,
+        }
+    }
+}
+
 /// What the format has no attribute for: written as attributes of our own, which the executor does not look at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Meaning {
@@ -113,6 +134,8 @@ pub struct Program {
     pub out_of_place: bool,
     pub min_bytes: u64,
     pub max_bytes: u64,
+    /// Attributes without which the executor does not load the file.
+    pub missing: Vec<&'static str>,
     pub meaning: Meaning,
     pub gpus: Vec<Gpu>,
 }

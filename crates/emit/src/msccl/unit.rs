@@ -11,9 +11,11 @@ use unisono_schedule::{
 use super::{
     blocks::Maker,
     connections::Connections,
+    executed::transmissions,
     import, limits, parse,
     pieces::Pieces,
     program::{COLLECTIVES, Meaning, Program, counts_all_ranks},
+    slots,
     write::write,
 };
 use crate::{Asked, Emitter, Files, ImportError, Importer, Refused};
@@ -120,9 +122,8 @@ fn program(maker: &Maker<'_>, order: &[InstrId]) -> Result<Program, String> {
         in_place &= is_safe;
         gpus.push(gpu);
     }
-    let kept = |g: &super::program::Gpu| 1 + g.blocks.iter().map(|b| 1 + b.steps.len()).sum::<usize>();
-    if let Some(nodes) = gpus.iter().map(|g| gpus.len() + kept(g)).find(|&n| n > limits::NODES) {
-        return Err(format!("a GPU would keep {nodes} nodes of the file; at most {} are held", limits::NODES));
+    if let Some(message) = gpus.iter().find_map(|gpu| limits::too_many_nodes(gpus.len(), gpu)) {
+        return Err(message);
     }
     let parts = if counts_all_ranks(c.kind) { c.ranks } else { 1 };
     let bytes = u64::from(c.elements) * u64::from(parts) * c.dtype.bytes();
@@ -138,6 +139,7 @@ fn program(maker: &Maker<'_>, order: &[InstrId]) -> Result<Program, String> {
         out_of_place: true,
         min_bytes: bytes,
         max_bytes: bytes,
+        missing: Vec::new(),
         meaning: Meaning {
             elements: Some(u64::from(c.elements)),
             dtype: Some(c.dtype),
@@ -165,15 +167,17 @@ fn checked(program: &Program, schedule: &Schedule, proof: &Proof) -> Result<Stri
     let text = write(program);
     let fault = |reason: String| format!("the emitted file is wrong, please report it: {reason}");
     let again = parse::program(&text).map_err(|e| fault(e.to_string()))?;
+    let running = again.gpus.iter().map(transmissions).collect::<Result<_, _>>().map_err(|e| fault(e.to_string()))?;
+    // A user may widen the sizes of the file, so it must end at all of them.
+    if slots::hangs(&again, &running, (1, None)).is_some() {
+        return Err(format!("it needs more than {} chunks in flight on a connection", limits::IN_FLIGHT));
+    }
     for in_place in [false, true] {
         if in_place && !program.in_place {
             continue;
         }
         let read = import::schedule(&again, &Asked::default(), Some(in_place)).map_err(|e| fault(e.to_string()))?;
         let found = verify(&read, Method::Auto);
-        if found.diagnostics.iter().any(|d| d.code == "deadlock") {
-            return Err(format!("it needs more than {} chunks in flight on a connection", limits::IN_FLIGHT));
-        }
         if let Some(d) = found.diagnostics.first() {
             return Err(fault(d.to_string()));
         }

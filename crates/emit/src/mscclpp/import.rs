@@ -7,7 +7,10 @@ use std::collections::BTreeMap;
 
 use unisono_base::{InstrId, NodeId, StreamId, interrupt::poll, narrow};
 use unisono_collective::{Collective, Kind};
-use unisono_schedule::{BuildError, Builder, Operand, Schedule};
+use unisono_schedule::{
+    BuildError, Builder, Operand, Schedule,
+    verify::{Rounding, Roundings},
+};
 
 use super::{
     layout::Layout,
@@ -19,6 +22,8 @@ use super::{
 pub struct Imported {
     pub schedule: Schedule,
     pub steps: Vec<Option<At>>,
+    /// The sums that the runtime or a switch adds in a way of its own.
+    pub roundings: Roundings,
 }
 
 /// An instruction, with its lane.
@@ -89,8 +94,10 @@ struct Making<'a> {
     accesses: BTreeMap<(u32, Space), Accesses>,
     /// The node of each group of GPUs behind a switch.
     switches: BTreeMap<Vec<u32>, NodeId>,
-    /// The instructions of each lane, as steps of the plan.
-    lanes: BTreeMap<(NodeId, u32), Vec<Option<At>>>,
+    /// The instructions of each lane, as steps of the plan, and whether they round in a way of their own.
+    lanes: BTreeMap<(NodeId, u32), Vec<(Option<At>, Option<Rounding>)>>,
+    /// Sums by switches so far.
+    sums: u32,
 }
 
 /// The schedule of a plan of a known collective. If the root answers, the root of a broadcast sends its output to
@@ -114,6 +121,7 @@ pub fn import(
         accesses: BTreeMap::new(),
         switches: BTreeMap::new(),
         lanes: BTreeMap::new(),
+        sums: 0,
     };
     if !name.is_empty() {
         made.b.origin(name);
@@ -135,8 +143,11 @@ pub fn import(
     if root_answers {
         made.answer(collective.root);
     }
-    let steps = made.lanes.into_values().flatten().collect();
-    Ok(Imported { schedule: made.b.finish()?, steps })
+    let (steps, rounded): (Vec<_>, Vec<_>) = made.lanes.into_values().flatten().unzip();
+    // Integers are added exactly.
+    let rounded = rounded.into_iter().enumerate().filter(|_| !collective.dtype.is_integer());
+    let roundings = rounded.filter_map(|(n, rounding)| Some((InstrId::new(n), rounding?))).collect();
+    Ok(Imported { schedule: made.b.finish()?, steps, roundings })
 }
 
 impl Making<'_> {
@@ -219,7 +230,7 @@ impl Making<'_> {
         accesses: &[(Span, bool)],
     ) {
         let id = self.b.combine(node, lane, len, sources, sinks);
-        self.lanes.entry((node, lane)).or_default().push(at);
+        self.lanes.entry((node, lane)).or_default().push((at, None));
         for &(span, writes) in accesses {
             let earlier = self.accesses.entry((span.gpu, span.space)).or_default().add(span, (lane, id), writes);
             earlier.into_iter().filter(|e| e.0 != lane).for_each(|e| self.b.after(id, e.1));
@@ -269,9 +280,19 @@ impl Making<'_> {
         }
         let lane = self.lane(gpu, at.0);
         self.combine(node, lane, Some(at), len, &sources, &sinks, &accesses);
+        if m.from_zero {
+            self.round(node, lane, Rounding::FromZero);
+        }
         for (stream, write) in arriving {
             let lane = self.lane(write.gpu, at.0);
             self.receive(at, NodeId(write.gpu), lane, len, stream, write);
+        }
+    }
+
+    /// States how the last instruction of a lane rounds.
+    fn round(&mut self, node: NodeId, lane: u32, rounding: Rounding) {
+        if let Some(last) = self.lanes.entry((node, lane)).or_default().last_mut() {
+            last.1 = Some(rounding);
         }
     }
 
@@ -301,6 +322,10 @@ impl Making<'_> {
         let nodes: Vec<NodeId> = group.iter().map(|&g| NodeId(g)).collect();
         let stream = self.b.stream(switch, &nodes);
         self.combine(switch, narrow(at.0), Some(at), len, &sources, &[Operand::Stream(stream)], &[]);
+        if sources.len() > 1 {
+            self.round(switch, narrow(at.0), Rounding::Own(self.sums));
+            self.sums += 1;
+        }
         for &write in &m.writes {
             let lane = self.switch_lane(at.0, true);
             self.receive(at, NodeId(write.gpu), lane, len, stream, write);

@@ -143,7 +143,7 @@ fn in_place(plan: &Plan, gpu: &Gpu, faults: &mut Vec<Fault>) {
 
 /// Each channel, semaphore or destination of an operation has a thread of its own.
 fn threads(op: &Op, threads: u32) -> Option<String> {
-    let each = op.channel_ids.len().max(op.semaphore_ids.len()).max(op.dst_buff.len());
+    let each = op.channel_ids.len().max(op.semaphores().len()).max(op.dst_buff.len());
     (each > threads as usize)
         .then(|| format!("{} needs {each} threads, and num_threads_per_block is {threads}", op.name))
 }
@@ -155,7 +155,7 @@ fn stray(op: &Op) -> Option<String> {
     let keys = [
         ("barrier_id", op.barrier_id.is_some() && name != Name::Barrier),
         ("num_threadblocks", op.num_threadblocks.is_some() && name != Name::Barrier),
-        ("semaphore_ids", !op.semaphore_ids.is_empty() && !is_semaphore),
+        ("semaphore_ids", op.semaphore_ids.is_some() && !is_semaphore),
         ("iter_context", op.iter_context.is_some() && name != Name::Pipeline),
     ];
     if let Some((key, _)) = keys.into_iter().find(|&(_, is)| is) {
@@ -202,7 +202,7 @@ fn operation(op: &Op) -> Option<String> {
     over(op.channel_ids.len(), OP_CHANNELS, "channels")
         .or_else(|| over(op.src_buff.len(), OP_BUFFERS, "sources"))
         .or_else(|| over(op.dst_buff.len(), OP_BUFFERS, "destinations"))
-        .or_else(|| over(op.semaphore_ids.len(), OP_SEMAPHORES, "semaphores"))
+        .or_else(|| over(op.semaphores().len(), OP_SEMAPHORES, "semaphores"))
         .or_else(|| stray(op))
         .or_else(|| channel_type(op))
         .or_else(|| unit(op))

@@ -14,9 +14,9 @@
 //! | `res`, `rres` | the same, and `dst[1..]` are remote |
 //! | `ppkt` | `dst[i] = src[i]`, remote packets |
 //! | `rppkt` | `dst[i] = src[0]`, packets to remote packets |
-//! | `repkt`, `respkt` | `dst[0] = src[1] + ... + src[0]`, where `src[1..]` are packets and `dst[1..]` remote packets |
+//! | `repkt`, `respkt` | `dst[0] = 0 + src[1] + ... + src[0]`, where `src[1..]` are packets and `dst[1..]` remote packets |
 //! | `recpkt`, `recspkt` | the same, where `dst[1]` are packets here and `dst[2..]` remote packets |
-//! | `glres` | the switch adds the buffers of its group, and multicasts the sum to them |
+//! | `glres` | the switch adds the buffers of its group, in an order of its own, and multicasts the sum to them |
 //! | `gstore`; `gstorepkt` | the switch multicasts a local buffer; packets to packets |
 //! | `pipeline` | its operations, again for each unit of `num_chunks` chunks; those with packets move the whole slice each time |
 //!
@@ -82,7 +82,7 @@ pub fn acts(op: &Op, at: &Resolver<'_>) -> Result<Vec<Act>> {
         Name::Glres => {
             let (reads, writes) =
                 (at.switched(one(&op.src_buff)?, op, false)?, at.switched(one(&op.dst_buff)?, op, false)?);
-            vec![Act::Move(Move { reads, writes, port: None, by_switch: true })]
+            vec![Act::Move(Move { reads, writes, port: None, by_switch: true, from_zero: false })]
         }
         Name::Gstore | Name::Gstorepkt => {
             let packets = op.name == Name::Gstorepkt;
@@ -91,13 +91,13 @@ pub fn acts(op: &Op, at: &Resolver<'_>) -> Result<Vec<Act>> {
             let mut writes = at.switched(one(&op.dst_buff)?, op, packets)?;
             // Packets that come back to their own place change nothing.
             writes.retain(|w| !packets || *w != read);
-            vec![Act::Move(Move { reads: vec![read], writes, port: None, by_switch: true })]
+            vec![Act::Move(Move { reads: vec![read], writes, port: None, by_switch: true, from_zero: false })]
         }
     })
 }
 
 fn plain(reads: Vec<Span>, writes: Vec<Span>) -> Act {
-    Act::Move(Move { reads, writes, port: None, by_switch: false })
+    Act::Move(Move { reads, writes, port: None, by_switch: false, from_zero: false })
 }
 
 fn one(slices: &[Slice]) -> Result<&Slice> {
@@ -145,7 +145,7 @@ fn puts(op: &Op, at: &Resolver<'_>) -> Result<Vec<Act>> {
         let write = at.remote(op, sink, packets)?;
         let thread = narrow::<u32>(n);
         let port = if is_port { Some((at.port_end(op, n, write.gpu)?, thread)) } else { None };
-        acts.push(Act::Move(Move { reads: vec![read], writes: vec![write], port, by_switch: false }));
+        acts.push(Act::Move(Move { reads: vec![read], writes: vec![write], port, by_switch: false, from_zero: false }));
         let signals = matches!(op.name, Name::Pws | Name::Pwsf);
         acts.extend(port.filter(|_| signals).map(|(end, thread)| Act::Signal { end, relaxed: false, thread }));
         acts.extend(port.filter(|_| op.name == Name::Pwsf).map(|(end, thread)| Act::Flush { end, thread }));
@@ -183,7 +183,7 @@ fn packet_reduction(op: &Op, at: &Resolver<'_>) -> Result<Vec<Act>> {
         sends = rest;
     }
     writes.extend(sent(op, sends, at, true)?);
-    Ok(vec![plain(reads, writes)])
+    Ok(vec![Act::Move(Move { reads, writes, port: None, by_switch: false, from_zero: true })])
 }
 
 /// Remote destinations, which only the operations that send have.

@@ -1,9 +1,10 @@
-//! An execution plan as its JSON file states it, with the fields that the runtime's loader reads.
+//! An execution plan as its JSON file states it, with the fields that the runtime's loader reads. The loader asks whether
+//! a key is there, and not whether it has a value: an empty list and a null are not the same as no key.
 //!
 //! Source: microsoft/mscclpp, `src/core/executor/execution_plan.cc` and `python/mscclpp/language/internal/` at commit
 //! 1f5f065d.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use crate::ImportError;
 
@@ -22,11 +23,18 @@ pub struct Plan {
     pub buffer_alignment: u32,
     #[serde(default = "default_threads")]
     pub num_threads_per_block: u32,
+    #[serde(default, deserialize_with = "present")]
     pub min_message_size: Option<u64>,
+    #[serde(default, deserialize_with = "present")]
     pub max_message_size: Option<u64>,
     /// Of a broadcast or a reduce; the loader has no root.
     pub root: Option<u64>,
     pub gpus: Vec<Gpu>,
+}
+
+/// A key that is there. The loader takes a null for a value, and fails to convert it.
+fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(from).map(Some)
 }
 
 fn default_threads() -> u32 {
@@ -89,8 +97,11 @@ pub enum Buffer {
 #[derive(Deserialize, Clone, Debug)]
 pub struct Channels {
     pub channel_type: ChannelType,
+    #[serde(default, deserialize_with = "present")]
     pub connected_to: Option<Vec<u32>>,
+    #[serde(default, deserialize_with = "present")]
     pub buffer_type: Option<Buffer>,
+    #[serde(default, deserialize_with = "present")]
     pub rank_groups: Option<Vec<RankGroup>>,
 }
 
@@ -126,6 +137,8 @@ pub struct ThreadBlock {
 #[derive(Deserialize, Clone, Debug)]
 pub struct ChannelIds {
     pub channel_type: ChannelType,
+    #[serde(rename = "buff", default, deserialize_with = "present")]
+    pub _buffer: Option<Buffer>,
     pub channel_ids: Vec<u32>,
 }
 
@@ -145,16 +158,27 @@ pub struct Op {
     pub dst_buff: Vec<Slice>,
     #[serde(default)]
     pub channel_ids: Vec<u32>,
+    #[serde(default, deserialize_with = "present")]
     pub channel_type: Option<ChannelType>,
     pub reduce_op: Option<String>,
+    #[serde(default, deserialize_with = "present")]
     pub tbg_info: Option<ThreadBlockGroup>,
+    #[serde(default, deserialize_with = "present")]
     pub barrier_id: Option<u32>,
+    #[serde(default, deserialize_with = "present")]
     pub num_threadblocks: Option<u32>,
-    #[serde(default)]
-    pub semaphore_ids: Vec<u32>,
+    #[serde(default, deserialize_with = "present")]
+    pub semaphore_ids: Option<Vec<u32>>,
+    #[serde(default, deserialize_with = "present")]
     pub iter_context: Option<Iterations>,
     #[serde(default)]
     pub ops: Vec<Op>,
+}
+
+impl Op {
+    pub fn semaphores(&self) -> &[u32] {
+        self.semaphore_ids.as_deref().unwrap_or_default()
+    }
 }
 
 /// The names that the loader accepts.
@@ -259,9 +283,11 @@ impl std::fmt::Display for Name {
 /// Chunks `index` to `index + size` of a local buffer, a remote one or one behind a switch.
 #[derive(Deserialize, Clone, Debug)]
 pub struct Slice {
-    #[serde(rename = "type")]
+    #[serde(rename = "type", default, deserialize_with = "present")]
     pub buffer: Option<Buffer>,
+    #[serde(default, deserialize_with = "present")]
     pub buffer_id: Option<u32>,
+    #[serde(default, deserialize_with = "present")]
     pub switch_channel_id: Option<u32>,
     pub index: u32,
     pub size: u32,

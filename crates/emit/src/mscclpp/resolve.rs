@@ -78,11 +78,11 @@ impl Resolver<'_> {
 
     pub fn semaphores(&self, op: &Op) -> Result<impl Iterator<Item = u32>, String> {
         let count = self.gpu.semaphores.len();
-        if let Some(id) = op.semaphore_ids.iter().find(|&&id| id as usize >= count) {
+        if let Some(id) = op.semaphores().iter().find(|&&id| id as usize >= count) {
             return Err(format!("semaphore {id} is not there: gpu {} has {count}", self.gpu.id));
         }
         let first = self.first_semaphore;
-        Ok(op.semaphore_ids.iter().map(move |id| first + id).collect::<Vec<_>>().into_iter())
+        Ok(op.semaphores().iter().map(move |id| first + id).collect::<Vec<_>>().into_iter())
     }
 
     pub fn local(&self, op: &Op, slice: &Slice) -> Result<Span, String> {

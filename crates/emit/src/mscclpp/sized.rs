@@ -1,7 +1,7 @@
 //! A plan at one size: its run, the order of its accesses, and the proof of its contents.
 
 use unisono_collective::Kind;
-use unisono_schedule::verify::{Method, Proof, verify};
+use unisono_schedule::verify::{Method, Proof, Rounding, verify, verify_rounded};
 
 use super::{
     fault::Fault,
@@ -71,7 +71,11 @@ impl Sized {
     /// It does not fit the tables of a schedule.
     pub fn proof(&self, plan: &Plan, method: Method) -> Result<Option<(Imported, Proof, Vec<Fault>)>, ImportError> {
         let Some(imported) = self.import(plan)? else { return Ok(None) };
-        let proof = verify(&imported.schedule, method);
+        let mut proof = verify_rounded(&imported.schedule, method, &imported.roundings);
+        if imported.roundings.values().any(|r| matches!(r, Rounding::Own(_))) {
+            // A switch may add the same operands in another order the next time.
+            proof.expression_class = None;
+        }
         let mut faults = contents(self, &imported, &proof);
         if faults.is_empty() {
             faults.extend(self.output_of_root(plan, method)?);

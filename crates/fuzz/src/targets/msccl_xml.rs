@@ -1,15 +1,19 @@
 //! Schedules of MSCCL.
 
-use unisono_emit::{Asked, IMPORTERS};
+use unisono_emit::{Asked, IMPORTERS, msccl};
+use unisono_schedule::verify::Method;
 
 use crate::{FuzzTarget, uses};
 
-pub const TARGET: FuzzTarget =
-    FuzzTarget::new("msccl-xml", "imports an algorithm of MSCCL, and does with it as schedule-text does", run);
+pub const TARGET: FuzzTarget = FuzzTarget::new(
+    "msccl-xml",
+    "checks and imports an algorithm of MSCCL, and does with it as schedule-text does",
+    run,
+);
 
 fn run(input: &[u8]) -> bool {
     let text = uses::text(input);
-    let mut accepted = false;
+    let mut accepted = msccl::check(&text, &Asked::default(), Method::Auto).is_ok();
     for elements in [None, Some(12)] {
         for importer in IMPORTERS {
             if let Ok(file) = importer.import(&text, &Asked { elements, ..Asked::default() }) {

@@ -11,7 +11,7 @@ use unisono_base::{Diagnostics, InstrId, NodeId, Span, StreamId, interrupt};
 use unisono_collective::{Kind, Required, Source};
 
 use super::{
-    Demand, Expected, Outcome,
+    Demand, Expected, Outcome, Rounding, Roundings,
     allowance::Allowance,
     expressions::{END, Expressions},
     name::Name,
@@ -72,6 +72,8 @@ pub trait Contributions {
 
     /// Adds the next expression, of two that exist, and returns the units of 8 bytes that it takes.
     fn add(&mut self, a: u32, b: u32) -> Result<u64, Fault>;
+    /// Adds the next expression with the ranks of one that exists, and returns the units that it takes.
+    fn again(&mut self, id: u32) -> Result<u64, Fault>;
     /// The lowest rank of an expression.
     fn first_rank(&self, id: u32) -> u32;
     /// Whether an expression is what an output must hold; else a description of the difference.
@@ -91,6 +93,7 @@ enum Wrong {
 
 struct Machine<'a, C> {
     schedule: &'a Schedule,
+    roundings: &'a Roundings,
     passed: Passed,
     expressions: &'a mut Expressions,
     contributions: &'a mut C,
@@ -106,7 +109,7 @@ struct Machine<'a, C> {
 }
 
 pub fn run<C: Contributions>(
-    schedule: &Schedule,
+    (schedule, roundings): (&Schedule, &Roundings),
     order: &Runs,
     (expressions, contributions): (&mut Expressions, &mut C),
     allowance: &mut Allowance,
@@ -115,6 +118,7 @@ pub fn run<C: Contributions>(
     let nodes = schedule.node_count();
     let mut machine = Machine {
         schedule,
+        roundings,
         passed: Passed::new(schedule),
         expressions,
         contributions,
@@ -135,12 +139,19 @@ pub fn run<C: Contributions>(
             let len = schedule.instr(id).len;
             let (sources, sinks) = schedule.operand_rows(id);
             machine.read(id, node, sources.start, len, &mut left)?;
+            let rounding = machine.roundings.get(&id).copied();
+            if rounding == Some(Rounding::FromZero) {
+                machine.mark(&mut left, Rounding::FromZero.mark())?;
+            }
             let mut most = left.len();
             for row in sources.start + 1..sources.end {
                 machine.read(id, node, row, len, &mut right)?;
                 machine.combine(id, &left, &right, &mut joined)?;
                 most = most.max(left.len() + right.len() + joined.len());
                 std::mem::swap(&mut left, &mut joined);
+            }
+            if let Some(own @ Rounding::Own(_)) = rounding {
+                machine.mark(&mut left, own.mark())?;
             }
             // What an instruction holds besides what it leaves.
             machine.spend(2 * most as u64, 0)?;
@@ -240,9 +251,47 @@ impl<C: Contributions> Machine<'_, C> {
         self.spend(0, 16 * into.len() as u64)
     }
 
+    /// Marks the values of a result.
+    fn mark(&mut self, values: &mut [Segment], mark: u32) -> Result<(), Stopped> {
+        for segment in values.iter_mut().filter(|s| s.value < END) {
+            segment.value = self.marked(segment.value, mark)?;
+        }
+        Ok(())
+    }
+
+    fn marked(&mut self, id: u32, mark: u32) -> Result<u32, Stopped> {
+        let key = (id, mark);
+        if self.expressions.operands(id).is_some_and(|(_, found)| found == mark) {
+            return Ok(id);
+        }
+        if let Some(known) = self.expressions.find(key) {
+            return Ok(known);
+        }
+        let units = match self.contributions.again(id) {
+            Ok(units) => units,
+            Err(_) => return Err(Stopped::OverBudget(std::mem::take(&mut self.findings))),
+        };
+        self.spend(units + 2, 4 * units)?;
+        self.expressions.add(key).ok_or(Stopped::OverAllowance)
+    }
+
     /// The expression of two; if a rank would come twice, that rank.
     #[inline]
     fn expression(&mut self, a: u32, b: u32) -> Result<Result<u32, u32>, Stopped> {
+        if self.roundings.is_empty() {
+            return self.plain(a, b);
+        }
+        // (0 + a) + b has the bits of 0 + (a + b): both differ from a + b for two -0 only.
+        let zero = Rounding::FromZero.mark();
+        let ((a, of_a), (b, of_b)) = (self.expressions.unmarked(a, zero), self.expressions.unmarked(b, zero));
+        match self.plain(a, b)? {
+            Ok(sum) if of_a || of_b => self.marked(sum, zero).map(Ok),
+            other => Ok(other),
+        }
+    }
+
+    #[inline]
+    fn plain(&mut self, a: u32, b: u32) -> Result<Result<u32, u32>, Stopped> {
         let key = self.expressions.key(a, b);
         if let Some(known) = self.expressions.find(key) {
             return Ok(Ok(known));
@@ -370,6 +419,13 @@ impl<C: Contributions> Machine<'_, C> {
                         "out{span} of rank {rank} starts with input element {}; required is {wanted}",
                         segment.index
                     )
+                });
+            } else if let (Wanted::Source(Source::Copy { rank: wanted }), (value, true)) =
+                (required.wanted, self.expressions.unmarked(segment.value, Rounding::FromZero.mark()))
+                && value == wanted
+            {
+                self.findings.push("incomplete", Some(node), None, || {
+                    format!("out{span} of rank {rank} must be the input of rank {wanted}; it is 0 plus that, so -0 becomes +0")
                 });
             } else if let Err(why) = self.contributions.judge(segment.value, required.wanted) {
                 self.findings.push("incomplete", Some(node), None, || format!("out{span} of rank {rank} {why}"));

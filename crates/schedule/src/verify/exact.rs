@@ -117,6 +117,22 @@ impl Contributions for Exact {
         Ok((self.intervals.len() - before) as u64)
     }
 
+    fn again(&mut self, id: u32) -> Result<u64, Fault> {
+        let before = self.intervals.len();
+        match self.range(id) {
+            Some(range) => self.intervals.extend_from_within(range),
+            None => self.intervals.push((id, id + 1)),
+        }
+        if self.intervals.len() >= self.budget {
+            return Err(Fault::OverBudget);
+        }
+        self.rows.push(self.intervals.len() as u32);
+        if !self.commutative {
+            self.ordered.push(self.ascends(id));
+        }
+        Ok((self.intervals.len() - before) as u64)
+    }
+
     fn first_rank(&self, id: u32) -> u32 {
         self.with_ranks(id, |s| s[0].0)
     }

@@ -2,7 +2,9 @@
 //!
 //! An expression is the input of a rank, whose id is the rank, or a combination of two expressions, whose id is its row
 //! plus `ranks`. Rows are looked up by their operands and compared with them (hash-consing), so equality is exact and
-//! no hash decides it. Where operands may be swapped without another result, the smaller id comes first.
+//! no hash decides it. Where operands may be swapped without another result, the smaller id comes first. A row whose
+//! second operand is [`END`] or more marks its first: a value whose bits are not those of the plain combination
+//! ([`super::Rounding`]).
 
 use chacha20::{ChaCha20Rng, rand_core::Rng};
 
@@ -36,6 +38,14 @@ impl Expressions {
     /// The operands of an expression; none for the input of a rank.
     pub fn operands(&self, id: u32) -> Option<(u32, u32)> {
         id.checked_sub(self.ranks).map(|row| self.rows[row as usize])
+    }
+
+    /// An expression without the mark `mark`, and whether it had that.
+    pub fn unmarked(&self, id: u32, mark: u32) -> (u32, bool) {
+        match self.operands(id) {
+            Some((of, found)) if found == mark => (of, true),
+            _ => (id, false),
+        }
     }
 
     /// The operands of a combination in the order that is kept for them.

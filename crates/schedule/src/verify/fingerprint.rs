@@ -120,6 +120,11 @@ impl Contributions for Fingerprint {
         Ok(6)
     }
 
+    fn again(&mut self, id: u32) -> Result<u64, Fault> {
+        self.rows.push(self.row(id));
+        Ok(6)
+    }
+
     fn first_rank(&self, id: u32) -> u32 {
         self.row(id).first
     }

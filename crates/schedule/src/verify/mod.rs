@@ -26,10 +26,10 @@ pub(crate) mod race;
 mod seed;
 pub(crate) mod segments;
 
-use std::{borrow::Cow, str::FromStr};
+use std::{borrow::Cow, collections::BTreeMap, str::FromStr};
 
 use serde::Serialize;
-use unisono_base::{Bytes, Diagnostic, Diagnostics, Span};
+use unisono_base::{Bytes, Diagnostic, Diagnostics, InstrId, Span};
 use unisono_collective::{Collective, Operator};
 
 use self::{
@@ -158,22 +158,52 @@ impl<'a> Verified<'a> {
     }
 }
 
+/// The bits of a sum that are not those of an ordinary instruction, whose sources are added from the left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rounding {
+    /// The sum starts from +0, so a sum of -0 alone is +0.
+    FromZero,
+    /// The order of the additions is that of a foreign program: results are the same only of equal operands, and of
+    /// instructions with one number, below 2^30.
+    Own(u32),
+}
+
+impl Rounding {
+    /// The second operand of the row of an expression that is so marked.
+    fn mark(self) -> u32 {
+        match self {
+            Self::FromZero => expressions::END,
+            Self::Own(number) => expressions::END | 1 << 30 | number,
+        }
+    }
+}
+
+/// The instructions that do not add in the ordinary way. Only floating-point sums have such.
+pub type Roundings = BTreeMap<InstrId, Rounding>;
+
 /// Checks everything and collects what it finds; later checks are left out where earlier ones took their ground away.
 /// Random numbers are seeded by the operating system.
 pub fn verify(schedule: &Schedule, method: Method) -> Proof {
     verify_seeded(schedule, method, Seed::random())
 }
 
+/// The same for a schedule whose instructions are run by a program with sums of its own.
+pub fn verify_rounded(schedule: &Schedule, method: Method, roundings: &Roundings) -> Proof {
+    let demand = |rank| schedule.collective().required(rank).map(Demanded::from).collect();
+    prove((schedule, roundings), method, Seed::random(), &demand)
+}
+
 /// The same with the seed of an earlier proof, which it repeats. A seed that the author of the schedule knew beforehand
 /// proves nothing by fingerprint.
 pub fn verify_seeded(schedule: &Schedule, method: Method, seed: Seed) -> Proof {
-    prove(schedule, method, seed, &|rank| schedule.collective().required(rank).map(Demanded::from).collect())
+    let demand = |rank| schedule.collective().required(rank).map(Demanded::from).collect();
+    prove((schedule, &Roundings::new()), method, seed, &demand)
 }
 
 /// The same where outputs must hold something else than the collective requires: of each rank ascending spans, which
 /// need not cover its output. The collective then only gives the lengths of the buffers.
 pub fn verify_with(schedule: &Schedule, method: Method, seed: Seed, expected: &[Vec<Expected>]) -> Proof {
-    prove(schedule, method, seed, &|rank| {
+    prove((schedule, &Roundings::new()), method, seed, &|rank| {
         expected.get(rank as usize).into_iter().flatten().map(Demanded::from).collect()
     })
 }
@@ -181,7 +211,10 @@ pub fn verify_with(schedule: &Schedule, method: Method, seed: Seed, expected: &[
 /// The requirements on the output of each rank.
 type Demand<'a> = &'a dyn Fn(u32) -> Vec<Demanded<'a>>;
 
-fn prove(schedule: &Schedule, method: Method, seed: Seed, demand: Demand<'_>) -> Proof {
+/// A schedule, and the instructions of it that round in another way.
+type Run<'a> = (&'a Schedule, &'a Roundings);
+
+fn prove((schedule, roundings): Run<'_>, method: Method, seed: Seed, demand: Demand<'_>) -> Proof {
     let mut found = Diagnostics::default();
     let mut proof = Proof {
         complete: false,
@@ -205,7 +238,7 @@ fn prove(schedule: &Schedule, method: Method, seed: Seed, demand: Demand<'_>) ->
                 found.push("limit", None, None, || allowance.refusal());
             }
             proof.race_free = found.is_empty();
-            let contents = contents(schedule, &order, (method, seed), demand);
+            let contents = contents((schedule, roundings), &order, (method, seed), demand);
             proof.method = contents.method;
             proof.error_probability = contents.error_probability;
             proof.seed = contents.error_probability.map(|_| seed);
@@ -241,32 +274,32 @@ fn swaps(c: &Collective) -> bool {
     c.operator.commutative() && !picks
 }
 
-fn contents(schedule: &Schedule, order: &Runs, (method, seed): (Method, Seed), demand: Demand<'_>) -> Outcome {
+fn contents(run: Run<'_>, order: &Runs, (method, seed): (Method, Seed), demand: Demand<'_>) -> Outcome {
     fn attempt<C: Contributions>(
-        schedule: &Schedule,
+        run: Run<'_>,
         order: &Runs,
         mut expressions: Expressions,
         mut contributions: C,
         demand: Demand<'_>,
     ) -> Result<Outcome, Diagnostics> {
-        let mut allowance = Allowance::new(schedule.instr_count());
+        let mut allowance = Allowance::new(run.0.instr_count());
         let both = (&mut expressions, &mut contributions);
-        match contents::run(schedule, order, both, &mut allowance, demand) {
+        match contents::run(run, order, both, &mut allowance, demand) {
             Ok(outcome) => Ok(outcome),
             Err(Stopped::OverBudget(findings)) => Err(findings),
             Err(Stopped::OverAllowance) => {
                 let mut findings = Diagnostics::default();
-                findings.push("limit", None, None, || Allowance::new(schedule.instr_count()).refusal());
+                findings.push("limit", None, None, || Allowance::new(run.0.instr_count()).refusal());
                 Ok(Outcome::failed(C::METHOD, findings))
             }
         }
     }
-    let c = schedule.collective();
+    let c = run.0.collective();
     let mut random = seed.generator();
     if method != Method::Fingerprint {
         let budget = if method == Method::Exact { usize::MAX } else { DEFAULT_BUDGET };
         let expressions = Expressions::new(c.ranks, swaps(c), &mut random);
-        match attempt(schedule, order, expressions, exact::Exact::new(c, budget), demand) {
+        match attempt(run, order, expressions, exact::Exact::new(c, budget), demand) {
             Ok(outcome) => return outcome,
             // Findings before the budget ran out are definite, and nothing that follows can mend them.
             Err(findings) if !findings.is_empty() => return Outcome::failed("exact", findings),
@@ -275,7 +308,7 @@ fn contents(schedule: &Schedule, order: &Runs, (method, seed): (Method, Seed), d
     }
     let fingerprint = fingerprint::Fingerprint::new(c, &mut random);
     let expressions = Expressions::new(c.ranks, swaps(c), &mut random);
-    match attempt(schedule, order, expressions, fingerprint, demand) {
+    match attempt(run, order, expressions, fingerprint, demand) {
         Ok(outcome) => outcome,
         Err(_) => unreachable!("fingerprints have no budget"),
     }

@@ -8,7 +8,10 @@
 use sha2::{Digest, Sha256};
 use unisono_base::{Span, interrupt};
 
-use super::{contents::Contributions, expressions::Expressions};
+use super::{
+    contents::Contributions,
+    expressions::{END, Expressions},
+};
 
 /// Results of more combinations get no name.
 const MOST: usize = 1 << 22;
@@ -17,6 +20,7 @@ const MOST: usize = 1 << 22;
 const COMBINE: u32 = (1 << 30) | 1;
 const OUTPUT: u32 = (1 << 30) | 2;
 const SPAN: u32 = (1 << 30) | 3;
+const MARK: u32 = (1 << 30) | 4;
 const NUMBER: u32 = 1 << 31;
 
 pub struct Name {
@@ -80,13 +84,20 @@ impl Name {
             if operands_written {
                 self.written += 1;
                 self.numbers[id as usize] = self.written;
-                self.word(COMBINE);
+                if b < END {
+                    self.word(COMBINE);
+                } else {
+                    self.word(MARK);
+                    self.word(b);
+                }
                 if self.written as usize > MOST {
                     self.digest = None;
                     return;
                 }
             } else if self.numbers[id as usize] != 0 {
                 self.word(NUMBER | self.numbers[id as usize]);
+            } else if b >= END {
+                open.extend([(id, true), (a, false)]);
             } else {
                 let swapped = expressions.swaps && contributions.first_rank(b) < contributions.first_rank(a);
                 let (a, b) = if swapped { (b, a) } else { (a, b) };

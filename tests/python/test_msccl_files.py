@@ -1,0 +1,294 @@
+"""Files of MSCCL: the verdict of `verify` is what an executor of its own does with them, in each way and size."""
+
+import random
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import unisono as un
+from unisono import InputError
+from unisono.planning.gpu_plans import check_msccl
+
+from . import msccl_executor as executor
+from .conftest import call
+
+Step = tuple[str, str, int, str, int, int, int, int, int]
+
+
+def algo(coll: str, chunks: int, gpus: list[str], **keys: object) -> str:
+    """A file of MSCCL."""
+    stated = {"proto": "Simple", "inplace": 0, "outofplace": 1, "minBytes": 0, "maxBytes": 0, "nchannels": 1, **keys}
+    attributes = " ".join(f'{key}="{value}"' for key, value in stated.items())
+    head = f'<algo name="x" nchunksperloop="{chunks}" ngpus="{len(gpus)}" coll="{coll}" {attributes}>\n'
+    return head + "".join(gpus) + "</algo>\n"
+
+
+def gpu(n: int, chunks: tuple[int, int, int], blocks: list[str]) -> str:
+    """A GPU with chunks of its input, output and scratch memory."""
+    i, o, s = chunks
+    return f'<gpu id="{n}" i_chunks="{i}" o_chunks="{o}" s_chunks="{s}">\n' + "".join(blocks) + "</gpu>\n"
+
+
+def block(n: int, peers: tuple[int, int], steps: list[Step]) -> str:
+    """A thread block that sends to one peer and receives from another, with its steps."""
+    keys = ("type", "srcbuf", "srcoff", "dstbuf", "dstoff", "cnt", "depid", "deps", "hasdep")
+    rows = [" ".join(f'{key}="{value}"' for key, value in zip(keys, step, strict=True)) for step in steps]
+    text = "".join(f'<step s="{s}" {row}/>\n' for s, row in enumerate(rows))
+    return f'<tb id="{n}" send="{peers[0]}" recv="{peers[1]}" chan="0">\n{text}</tb>\n'
+
+
+def all_pairs(n: int, count: int, proto: str, **keys: object) -> str:
+    """An allreduce in two exchanges among all pairs, in place, as libraries ship it: steps of ``count`` chunks.
+
+    GPU g reduces part g. Each GPU has a thread block a peer, and the first one reduces.
+    """
+    gpus = []
+    for g in range(n):
+        peers = [p for p in range(n) if p != g]
+        blocks = []
+        for b, p in enumerate(peers):
+            steps: list[Step] = [
+                ("s", "i", p * count, "s", 0, count, -1, -1, 0),
+                ("r", "i", 0, "s", b * count, count, -1, -1, int(b > 0)),
+            ]
+            if b == 0:
+                for other in range(n - 1):
+                    wait = (other, 1) if other else (-1, -1)
+                    # The executor takes consecutive reductions without waits as one.
+                    steps.append(("re", "s", other * count, "i", g * count, count, *wait, int(other == n - 2)))
+            done = len(steps) - 1 if b == 0 else n
+            steps.append(("s", "i", g * count, "i", g * count, count, *((-1, -1) if b == 0 else (0, done)), 0))
+            steps.append(("r", "i", p * count, "i", p * count, count, -1, -1, 0))
+            blocks.append(block(b, (p, p), steps))
+        gpus.append(gpu(g, (n * count, 0, (n - 1) * count), blocks))
+    return algo("allreduce", n * count, gpus, proto=proto, inplace=1, outofplace=0, **keys)
+
+
+def gather(steps: Callable[[int], list[Step]], wait: int, **keys: object) -> str:
+    """An allgather of two GPUs: the first thread block exchanges, the second waits for its step ``wait``."""
+    gpus = []
+    for g in range(2):
+        p = 1 - g
+        copies: list[Step] = [("cpy", "i", 0, "o", g, 1, -1, -1, 0), ("cpy", "s", 0, "o", p, 1, 0, wait, 0)]
+        gpus.append(gpu(g, (1, 2, 1), [block(0, (p, p), steps(p)), block(1, (-1, -1), copies)]))
+    return algo("allgather", 2, gpus, **keys)
+
+
+SEND: Step = ("s", "i", 0, "i", 0, 1, -1, -1, 0)
+RECEIVE: Step = ("r", "s", 0, "s", 0, 1, -1, -1, 1)
+
+
+def reduced(last: list[Step], scratch: int = 4, chunks: int = 2, **keys: object) -> str:
+    """An allreduce of three GPUs: all exchange their inputs, and the third thread block adds by the steps ``last``."""
+    gpus = []
+    for g in range(3):
+        a, b = (g + 1) % 3, (g + 2) % 3
+        half = scratch // 2
+        moves = [
+            block(
+                n,
+                peers,
+                [("s", "i", 0, "i", 0, chunks, -1, -1, 0), ("r", "s", n * half, "s", n * half, chunks, -1, -1, 1)],
+            )
+            for n, peers in enumerate([(a, b), (b, a)])
+        ]
+        gpus.append(gpu(g, (chunks, chunks, scratch), [*moves, block(2, (-1, -1), last)]))
+    return algo("allreduce", chunks, gpus, **keys)
+
+
+WAIT_0: Step = ("nop", "i", 0, "i", 0, 0, 0, 1, 0)
+WAIT_1: Step = ("nop", "i", 0, "i", 0, 0, 1, 1, 0)
+
+
+def agrees(text: str, tmp_path: Path) -> str:
+    """The verdict of the check, which is that of the executor at all sizes."""
+    path = tmp_path / "x.xml"
+    path.write_text(text)
+    words = [executor.verdict(text, size) for size in executor.sizes(text)]
+    try:
+        found = check_msccl(path)
+    except InputError:
+        assert set(words) & {"hangs", "refused"}
+        return "error"
+    codes = {fault["code"] for fault in found["diagnostics"]}
+    assert (words == ["right"] * len(words)) == (not codes), (words, found)
+    assert ("hangs" in words) == ("deadlock" in codes) == (not found["deadlock_free"])
+    return " ".join(sorted(codes)) or "proved"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (gather(lambda _: [SEND, RECEIVE], 1), "proved"),
+        # A nop that waits for nothing is not counted, and its flag is dropped.
+        (gather(lambda _: [("nop", "i", 0, "i", 0, 0, -1, -1, 0), SEND, RECEIVE], 2), "error"),
+        (gather(lambda _: [SEND, RECEIVE, ("nop", "i", 0, "i", 0, 0, -1, -1, 1)], 2), "error"),
+        # Shifted numbers that the writer took into account.
+        (gather(lambda _: [("nop", "i", 0, "i", 0, 0, -1, -1, 0), SEND, RECEIVE], 1), "proved"),
+        # A chain of waits that no step ends.
+        (reduced([WAIT_0, ("cpy", "i", 0, "o", 0, 2, -1, -1, 0)]), "error"),
+        # Three reductions, of which the executor makes two: the first takes the count of the second.
+        (
+            reduced(
+                [
+                    WAIT_0,
+                    ("cpy", "i", 0, "o", 0, 2, 1, 1, 0),
+                    ("re", "s", 0, "o", 0, 2, -1, -1, 0),
+                    ("re", "s", 2, "o", 0, 1, -1, -1, 0),
+                    ("re", "s", 3, "o", 1, 1, -1, -1, 0),
+                ]
+            ),
+            "incomplete",
+        ),
+        # The same where a flag keeps them apart.
+        (
+            reduced(
+                [
+                    WAIT_0,
+                    ("cpy", "i", 0, "o", 0, 2, 1, 1, 0),
+                    ("re", "s", 0, "o", 0, 2, -1, -1, 1),
+                    ("re", "s", 2, "o", 0, 1, -1, -1, 0),
+                    ("re", "s", 3, "o", 1, 1, -1, -1, 0),
+                ]
+            ),
+            "proved",
+        ),
+    ],
+)
+def test_steps_are_those_that_the_executor_runs(text: str, said: str, tmp_path: Path) -> None:
+    assert agrees(text, tmp_path) == said
+
+
+def test_a_wait_before_a_fused_reduction_is_attached_to_nothing(tmp_path: Path) -> None:
+    first: list[Step] = [("cpy", "i", 0, "o", 0, 1, -1, -1, 0), ("re", "s", 0, "o", 0, 1, 0, 1, 0)]
+    text = reduced([*first, WAIT_1, ("re", "s", 1, "o", 0, 1, -1, -1, 0)], 2, 1)
+    assert "race" in agrees(text, tmp_path)
+    assert agrees(
+        text.replace('hasdep="0"/>\n<step s="2" type="nop"', 'hasdep="1"/>\n<step s="2" type="nop"'), tmp_path
+    )
+
+
+def test_both_ways_that_a_file_claims_are_proved(tmp_path: Path) -> None:
+    add: Step = ("rrc", "i", 0, "o", 0, 1, -1, -1, 0)
+    gpus = [gpu(g, (1, 1, 0), [block(0, (1 - g,) * 2, steps)]) for g, steps in enumerate([[SEND, add], [add, SEND]])]
+    assert agrees(algo("allreduce", 1, gpus), tmp_path) == "proved"
+    assert agrees(algo("allreduce", 1, gpus, inplace=1), tmp_path) == "twice"
+    assert "in place: " in call("verify", str(tmp_path / "x.xml")).out
+    assert agrees(algo("allreduce", 1, gpus, inplace=1, outofplace=0), tmp_path) == "twice"
+
+
+@pytest.mark.parametrize("proto", ["LL", "LL128", "Simple"])
+@pytest.mark.parametrize("count", [2, 8, 9])
+def test_all_pairs_hang_from_the_size_at_which_the_executor_does(proto: str, count: int, tmp_path: Path) -> None:
+    slots, slot = executor.ROOM[proto]
+    said = agrees(all_pairs(2, count, proto), tmp_path)
+    assert (said == "proved") == (count <= slots)
+    if said == "proved":
+        return
+    # The chunks of a piece that `slots` pieces need, and the largest chunk that goes in such pieces.
+    fewest = -(-count // slots)
+    last = slot // fewest
+    found = check_msccl(tmp_path / "x.xml")
+    assert found["sizes"].startswith("safe up to ")
+    assert f"from {last + 1} bytes a chunk" in found["diagnostics"][0]["message"]
+    whole = 2 * count
+    for chunk, word in ((last, "proved"), (last + 1, "deadlock")):
+        assert agrees(all_pairs(2, count, proto, maxBytes=whole * chunk), tmp_path) == word
+    # Bytes of f32, so the chunk is a multiple of four.
+    fits = call("verify", str(tmp_path / "x.xml"), "--bytes", str(last // 4 * 4 * whole))
+    hangs = call("verify", str(tmp_path / "x.xml"), "--bytes", str((last // 4 + 1) * 4 * whole))
+    assert (fits.code, hangs.code) == (0, 1)
+    assert "thread block 0 of gpu 0 waits in step 0 for gpu 1 to free a slot" in hangs.out
+
+
+def test_a_chunk_of_a_mebibyte_hangs_in_eight_steps_and_one_of_half_does_not(tmp_path: Path) -> None:
+    """Measured on eight MI300X (rouge3877/ns3-msccl-data): 512 KiB a chunk ran, 1 MiB hung; LL ran to 4 GiB."""
+    for size, word in ((512 << 10, "proved"), (1 << 20, "deadlock")):
+        bounds = {"minBytes": 16 * size, "maxBytes": 16 * size}
+        assert agrees(all_pairs(2, 8, "Simple", **bounds), tmp_path) == word
+        assert agrees(all_pairs(2, 8, "LL", **bounds), tmp_path) == "proved"
+    # The schedule that is loaded knows it too.
+    (tmp_path / "x.xml").write_text(all_pairs(2, 8, "Simple"))
+    assert not un.load(tmp_path / "x.xml").verify().deadlock_free
+
+
+def test_limits_of_the_executor_are_findings(tmp_path: Path) -> None:
+    path = tmp_path / "x.xml"
+    text = gather(lambda _: [SEND, *[RECEIVE][:1]], 1)
+    many = gather(lambda _: [("cpy", "i", 0, "s", 0, 1, -1, -1, 0)] * 64 + [SEND, RECEIVE], 65)
+    for wrong, said in (
+        (many, "at most 64 are held"),
+        (text.replace('proto="Simple"', 'proto="Fast"'), "accepted are LL, LL128, Simple"),
+        (text.replace('outofplace="1" ', ""), "does not load a file without outofplace"),
+        (text.replace('nchannels="1"', 'nchannels="0"'), 'nchannels="0" connects fewer'),
+    ):
+        path.write_text(wrong)
+        ran = call("verify", str(path))
+        assert ran.code == 1
+        assert said in ran.out
+
+
+IDLE = 's="0" type="nop" srcbuf="i" srcoff="0" dstbuf="i" dstoff="0" cnt="0" depid="-1" deps="-1" hasdep="0"'
+
+
+def mutated(text: str, draw: random.Random) -> str:
+    """The file with some attributes of steps or of the head changed, or a step repeated or dropped."""
+    lines = text.splitlines()
+    for _ in range(draw.randrange(1, 3)):
+        steps = [n for n, line in enumerate(lines) if line.startswith("<step")]
+        at = draw.choice(steps)
+        what = draw.randrange(10)
+        if what == 0:
+            lines[at] = re.sub(
+                'type="[a-z]*"', f'type="{draw.choice(["re", "cpy", "nop", "rrc", "r", "s"])}"', lines[at]
+            )
+        elif what == 1:
+            lines.insert(at, f"<step {IDLE}/>")
+        elif what == 2:
+            del lines[at]
+        elif what == 3:
+            lines[0] = re.sub('place="[01]"', lambda _: f'place="{draw.randrange(2)}"', lines[0])
+        elif what == 4:
+            lines[at] = re.sub('hasdep="(.)"', lambda m: f'hasdep="{1 - int(m[1])}"', lines[at])
+        else:
+            key = draw.choice(["srcoff", "dstoff", "cnt", "deps", "depid"])
+            lines[at] = re.sub(f'{key}="[-0-9]*"', f'{key}="{draw.randrange(4)}"', lines[at])
+        # Numbers of steps follow.
+        number = 0
+        for n, line in enumerate(lines):
+            number = 0 if line.startswith("<tb") else number
+            if line.startswith("<step"):
+                lines[n] = re.sub('s="[0-9]+"', f's="{number}"', line, count=1)
+                number += 1
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_damaged_files_that_are_proved_are_right(seed: int, tmp_path: Path) -> None:
+    draw = random.Random(seed)
+    shapes = [
+        all_pairs(3, 2, "Simple"),
+        all_pairs(2, 3, "LL"),
+        gather(lambda _: [SEND, RECEIVE], 1, inplace=1),
+        reduced(
+            [WAIT_0, ("cpy", "i", 0, "o", 0, 2, 1, 1, 0)] + [("re", "s", n * 2, "o", 0, 2, -1, -1, 0) for n in (0, 1)]
+        ),
+    ]
+    path = tmp_path / "x.xml"
+    proved = 0
+    for _ in range(60):
+        text = mutated(draw.choice(shapes), draw)
+        path.write_text(text)
+        try:
+            found = check_msccl(path)
+        except InputError:
+            continue
+        ends = executor.sizes(text)
+        words = {executor.verdict(text, size, 2, seed) for size in (ends[0], ends[-1])}
+        codes = {fault["code"] for fault in found["diagnostics"]}
+        assert ("hangs" in words) == ("deadlock" in codes), (words, found, text)
+        if not codes:
+            proved += 1
+            assert words == {"right"}, (words, text)
+    assert proved > 3
