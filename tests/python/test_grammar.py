@@ -88,9 +88,9 @@ def test_three_readers_read_one_schedule(seed: int, tmp_path: Path) -> None:
         text = mutated(draw.choice(SEEDS), draw)
         file.write_bytes(text.encode())
         read: list[str | None] = []
-        for reader in (lambda text=text: un.Schedule.parse(text), lambda: un.load(file)):
+        for reader, source in ((un.Schedule.parse, text), (un.load, str(file))):
             try:
-                read.append(reader().to_text())
+                read.append(reader(source).to_text())
             except un.Error:
                 read.append(None)
         assert read[0] == read[1], text
