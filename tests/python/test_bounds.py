@@ -110,7 +110,7 @@ def test_the_optimum_of_a_model_is_named_as_such() -> None:
     shown = call("plan", *options).out
     assert "\nmodel optimum  28 cycles, 0.033 µs (tight-1d: Eq. 1; messages go toward the root" in shown
     assert "\nassumes" not in shown
-    network = call("plan", "allreduce", "--machine", "dgx-h100", "--ranks", "2", "--bytes", "64")
+    network = call("plan", "allreduce", "--machine", "dgx-h100", "--ranks", "2", "--bytes", "1MiB")
     assert "\nassumes    bytes neither compressed nor sent twice; switches reduce only where" in network.out
     listed = {bound["name"]: bound["standing"] for bound in json_of("bound", *options)["bounds"]}
     assert listed == {"paper-1d": "of-model", "physical-1d": "bound", "tight-1d": "model-optimum"}

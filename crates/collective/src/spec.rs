@@ -44,8 +44,8 @@ pub enum Source {
 impl Collective {
     /// The most ranks a collective may have. A damaged file must not make tables of billions of rows.
     pub const MAX_RANKS: u32 = 1 << 22;
-    /// The most elements of a buffer that a plan counts; those of all ranks together are at most 2^54, so that sums over
-    /// ranks and links fit 64 bits.
+    /// The most elements of a buffer that a plan counts; those of all ranks together are at most 2^54, so that sums
+    /// over ranks and links fit 64 bits.
     pub const MAX_PLANNED: u64 = 1 << 40;
 
     /// Returns whether nothing has to travel.

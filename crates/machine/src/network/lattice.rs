@@ -82,8 +82,8 @@ impl Lattice {
         u64::from(self.count() / self.dims[dim])
     }
 
-    /// The least cut of an array into halves, where a line of nodes is cut by `links` of them: a layer across the longest
-    /// extent, and where that is odd, half of the layer that is left is cut likewise.
+    /// The least cut of an array into halves, where a line of nodes is cut by `links` of them: a layer across the
+    /// longest extent, and where that is odd, half of the layer that is left is cut likewise.
     ///
     /// Source: Aroca, Fernandez Anta, "Bisection (Band)Width of Product Networks", 2014, for arrays and tori.
     pub fn halves(&self, links: u32) -> Cut {

@@ -1,5 +1,7 @@
-//! The optimum of Eq. 1 on a line, which the fabric may undercut: it overlaps what Eq. 1 adds. T* >= min over D of B e(P, D) / (P-1) + P-1 + (2 T_R + 1) D, with e(P, D) the least
-//! energy of any tree of depth D whose messages go toward the root.
+//! The optimum of Eq. 1 on a line, which the fabric may undercut: it overlaps what Eq. 1 adds.
+//!
+//! T* >= min over D of B e(P, D) / (P-1) + P-1 + (2 T_R + 1) D, with e(P, D) the least energy of any tree of depth D
+//! whose messages go toward the root.
 //!
 //! Slope `k` occurs `binom(D+k-1, k)` times and e is the sum of the P-1 smallest: the energy of Auto-Gen without its
 //! contention, because trees in pre-order lose nothing. With PEs on both sides of the root both sides share the depth.

@@ -118,7 +118,7 @@ pub fn sound_plane(topology: &dyn Topology, text: &str) -> Plane {
     plane
 }
 
-/// The cut that a family states is a cut of the plane into parts of these sizes, so it is no smaller than the least one.
+/// The cut that a family states is a cut of the plane into parts of these sizes, so it is no smaller than the least.
 pub fn is_cut_as_stated(text: &str) -> (Cut, f64) {
     let topology = topology(text);
     let (stated, plane) = (topology.halves().unwrap(), topology.plane().unwrap());
