@@ -14,19 +14,25 @@ _HEAD = """# {title}
 {source}.
 
 `python docs/generate.py` generates this page from `papers/{paper}/claims.toml`, and a test compares the two.
-`unisono reproduce {paper}` computes every row. A row is one computation; several rows may decide one statement of
-the paper, and an *own* row keeps a bound of this project. The tests fail if a row misses without a derivation, or if a
-row with a derivation holds.
+`unisono reproduce {paper}` computes every row. A row is one computation, and several rows may decide one statement of
+the paper. Rows apart decide none: they keep a bound of this project (own), a constant was fitted to them (calibrated),
+or both of their values are this project's (self). The tests fail if a row misses without a derivation, or if a row with
+a derivation holds.
 
 ## Rows
 | row | section | statement | reported | comparison | verdict |
 |---|---|---|---|---|---|
 """
+_APART = """
+## Rows apart
+| row | kind | section | statement | reported | comparison | verdict |
+|---|---|---|---|---|---|---|
+"""
 _COUNTS = """
 ## Result
-| statements found | decided by rows | held | refuted | not decidable without hardware | rows | own rows |
-|---|---|---|---|---|---|---|
-| {found} | {decided} | {held} | {refuted} | {needs_hardware} | {rows} | {own_rows} |
+| statements found | decided by rows | held | refuted | agreed with, not decided | needs hardware | rows | rows apart |
+|---|---|---|---|---|---|---|---|
+| {found} | {decided} | {held} | {refuted} | {consistent} | {needs_hardware} | {rows} | {apart_rows} |
 """
 
 
@@ -41,7 +47,8 @@ def page(paper: str) -> str:
     found = inventory(paper)
     parts = [
         _HEAD.format(title=head["title"], source=head["source"], paper=paper),
-        *(_row(row) for row in found.rows),
+        *(_row(row) for row in found.rows if "apart" not in row),
+        *([_APART, *map(_row, found.apart)] if found.apart else []),
         _COUNTS.format(**found.report()),
         *_refuted(found),
         *_undecidable(found),
@@ -67,10 +74,10 @@ def _undecidable(found: Inventory) -> list[str]:
 
 
 def _row(row: dict[str, Any]) -> str:
-    verdict = "refuted" if "refuted" in row else "holds"
-    name = f"`{row['id']}`" + (" (own)" if row.get("own", False) else "")
+    verdict = "refuted" if "refuted" in row else "consistent" if "apart" in row else "holds"
+    name = f"`{row['id']}`" + (f" | {row['apart']}" if "apart" in row else "")
     reported = _value(row["reported"]) if "reported" in row else f"`{row['formula']}`"
-    margin = f" ± {row['tolerance']:.10g}" if row["tolerance"] else ""
+    margin = f" ± {_value(row['tolerance'])}" if row["tolerance"] else ""
     compared = f"{row['compare']}{margin}, {row['unit']}"
     return f"| {name} | {row['section']} | {_cell(row['text'])} | {_cell(reported)} | {_cell(compared)} | {verdict} |\n"
 

@@ -117,8 +117,8 @@ class Schedule:
         self.streams: list[tuple[int, tuple[int, ...], int | None]] = []
         self._ends: dict[int, dict[int, tuple[int, int, int]]] = {}
         self._operands, self._known_phases = dict[str, Operand](), set[str]()
-        self._phases, self._node, self._in_lane, self._sizes = 0, -1, False, (0, 0, 0)
-        lines = self._lines(text)
+        self._phases, self._node, self._in_lane, self._sizes, lines = 0, -1, False, (0, 0, 0), self._lines(text)
+        require(not re.search(r"(?!\r\n)[\0-\x08\x0b-\x1f\x7f-\x9f]", text), "the text has a control character")
         try:
             require(next(lines, "") == "unisono-schedule 1", "the file does not begin with 'unisono-schedule 1'")
             self.collective = Collective(next(lines, ""))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from unisono.reproduce import (
+    APART,
     PAPERS,
     Finding,
     discovery,
@@ -48,8 +49,8 @@ def found_once(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> Check:
     return of
 
 
-#: By which a value is moved that a row must not accept.
-FACTOR = 30
+#: The most that a tolerance may be of the number that it belongs to: half of a printed digit of "approximately one".
+WIDEST = 0.1
 
 
 @pytest.mark.parametrize("paper", PAPERS)
@@ -72,6 +73,11 @@ def test_claims_are_complete(paper: str) -> None:
         assert claim["check"] in checks
         # The value that the derivation gives, which ours has to be: a row that is refuted can still be missed.
         assert ("refuted" in claim) == ("derived" in claim), claim["id"]
+        assert claim.get("apart") in {None, *APART}
+        assert not {"apart", "refuted"} <= set(claim), "a row that decides nothing refutes nothing"
+        assert claim.get("provenance") != "calibrated" or "refuted" in claim or claim["apart"] == "calibrated"
+        for number, tolerance in _numbers(claim):
+            assert tolerance <= WIDEST * abs(number) or number == 0, f"the tolerance of {claim['id']} hides {number}"
     assert set(checks) <= {claim["check"] for claim in claims}
     assert (ROOT / "papers" / paper / "claims.toml").exists()
 
@@ -79,15 +85,24 @@ def test_claims_are_complete(paper: str) -> None:
 @pytest.mark.parametrize("paper", PAPERS)
 def test_statements_are_counted_once(paper: str) -> None:
     found = inventory(paper)
-    first = {row["id"] for row in found.rows if not {"of", "own"} & set(row)}
+    first = {row["id"] for row in found.rows if "of" not in row and row.get("apart") != "own"}
     assert {row["of"] for row in found.rows if "of" in row} <= first, "'of' names the first row of a statement"
-    assert set(found.decided) == first
+    assert {*found.decided, *found.consistent} == first
+    assert not set(found.decided) & set(found.consistent), "rows of one statement decide it, or none does"
     for statement in listed_undecidable(paper):
         assert set(statement) == {"id", "section", "text", "reason"}
         assert statement["id"] not in {row["id"] for row in found.rows}
     counts = found.report()
-    assert counts["found"] == counts["held"] + counts["refuted"] + counts["needs_hardware"]
-    assert counts["rows"] == counts["own_rows"] + sum(map(len, found.decided.values()))
+    assert counts["found"] == sum(counts[key] for key in ("held", "refuted", "consistent", "needs_hardware"))
+    assert counts["rows"] == counts["apart_rows"] + sum(map(len, found.decided.values()))
+
+
+def _numbers(claim: dict[str, Any]) -> Iterator[tuple[float, float]]:
+    """The reported numbers of a row that equals them, each with its tolerance."""
+    reported = claim.get("reported", []) if claim["compare"] == "equal" else []
+    numbers = reported if isinstance(reported, list) else [reported]
+    tolerances = claim["tolerance"] if isinstance(claim["tolerance"], list) else [claim["tolerance"]] * len(numbers)
+    yield from ((n, t) for n, t in zip(numbers, tolerances, strict=True) if not isinstance(n, str))
 
 
 @pytest.mark.parametrize(
@@ -128,26 +143,25 @@ def row(compare: str, tolerance: float) -> dict[str, Any]:
 
 
 def accepted(paper: str, listed: dict[str, Any], found: Finding) -> bool:
-    return judge(paper, listed, found).verdict in {"holds", "refuted"}
+    return judge(paper, listed, found).verdict in {"holds", "refuted", "consistent"}
 
 
-def moved(compare: str, reported: Any, ours: Any, tolerance: float) -> Iterator[Any]:
-    """What a row must not accept: FACTOR times its value or a share of it, in each place of a list, or another text."""
-    if isinstance(ours, list):
-        for at, (theirs, mine) in enumerate(zip(reported, ours, strict=True)):
-            for other in moved(compare, theirs, mine, tolerance):
-                yield [*ours[:at], other, *ours[at + 1 :]]
-    elif isinstance(ours, str):
-        yield ours + "?"
-        yield from ([ours[1:]] if ours else [])
+def moved(compare: str, value: Any, other: Any, tolerance: Any) -> Iterator[Any]:
+    """Values that do not agree with another: past it by a little more than the tolerance, in each place of a list."""
+    if isinstance(value, list):
+        each = tolerance if isinstance(tolerance, list) else [tolerance] * len(value)
+        for at, of_one in enumerate(zip(value, other, each, strict=True)):
+            for one in moved(compare, *of_one):
+                yield [*value[:at], one, *value[at + 1 :]]
+    elif isinstance(value, str):
+        yield value + "?"
+        yield from ([value[1:]] if value else [])
     else:
-        # Zero has no factor, nor a value that the row cannot tell from zero; the scale is then the reported value's.
-        near_zero = abs(ours) <= tolerance
-        large = (abs(reported) or tolerance or 1) * FACTOR if near_zero else ours * FACTOR
+        past = 1.001 * tolerance + 1e-9 * (1 + abs(other))
         if compare != "at-least":
-            yield large
+            yield other + past
         if compare != "at-most":
-            yield -large if near_zero else ours / FACTOR
+            yield other - past
 
 
 @pytest.mark.parametrize(
@@ -162,12 +176,23 @@ def moved(compare: str, reported: Any, ours: Any, tolerance: float) -> Iterator[
 def test_every_row_can_fail(paper: str, listed: dict[str, Any], found_once: Check) -> None:
     found = found_once(paper, listed)
     assert accepted(paper, listed, found)
-    # A refuted row accepts no other value than the one that its derivation gives.
-    compare = "equal" if "refuted" in listed else listed["compare"]
-    others = list(moved(compare, found.reported, found.ours, listed["tolerance"]))
+    compare, reported, tolerance = listed["compare"], found.reported, listed["tolerance"]
+    if "refuted" in listed:
+        # A refuted row accepts no other value than the one that its derivation gives.
+        compare, reported, tolerance = "equal", listed["derived"], listed.get("derived_tolerance", 0)
+    others = list(moved(compare, found.ours, reported, tolerance))
     assert others
     for other in others:
         assert not accepted(paper, listed, Finding(found.reported, other)), other
+    if "refuted" in listed:
+        return
+    # The constant of the row itself, moved past what is found here.
+    opposite = {"at-most": "at-least", "at-least": "at-most"}.get(compare, compare)
+    for other in moved(opposite, found.reported, found.ours, tolerance):
+        assert not accepted(paper, listed, Finding(other, found.ours)), other
+    # What is reported is the row's own constant, so a row that compares a value with itself is found out.
+    constant = listed.get("reported", found.reported)
+    assert found.reported in (constant, [constant] * (len(found.reported) if isinstance(found.reported, list) else 0))
 
 
 def test_a_missed_claim_is_the_answer_no(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,13 +222,15 @@ def test_refuted_rows_are_counted(paper: str) -> None:
     quick = [row for row in listed_claims(paper) if row.get("quick", True) and not row.get("full", False)]
     assert set(refuted) == {row["id"] for row in quick if "refuted" in row}
     assert all(not claim["holds"] and claim["refuted"] for claim in refuted.values())
+    apart = [claim for claim in claims if claim["apart"]]
     assert ran.json["verdicts"] == {
-        "holds": len(claims) - len(refuted),
+        "holds": len(claims) - len(refuted) - len(apart),
         "refuted": len(refuted),
+        "consistent": len(apart),
         "missed": 0,
         "contradicted": 0,
     }
     assert ran.json["statements"] == [inventory(paper).report()]
     text = call("reproduce", paper, "--quick").out
-    assert (f", {len(refuted)} refuted\n" in text) == bool(refuted)
+    assert (f" hold, {len(refuted)} refuted" in text) == bool(refuted)
     assert str(inventory(paper)) in text

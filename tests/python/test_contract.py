@@ -14,8 +14,10 @@ def test_best_reduce_of_256_elements_on_512_pes() -> None:
     report = json_of("plan", "reduce", *ROW, "--elements", "256")
     assert report["algorithm"] == "auto-gen"
     assert report["predicted"]["cycles"] == pytest.approx(1162.47, abs=0.01)
-    assert report["ratio"] == pytest.approx(1.0, abs=5e-4)
-    assert report["lower_bound"]["name"] == "tight-1d"
+    assert report["model_optimum"]["name"] == "tight-1d"
+    assert report["model_optimum"]["cycles"] == pytest.approx(1162.47, abs=0.01)
+    assert (report["lower_bound"]["name"], report["lower_bound"]["cycles"]) == ("physical-1d", 772)
+    assert report["ratio"] == pytest.approx(1162.47 / 772, abs=5e-4)
     assert report["model"] == "paper"
     assert set(report["predicted"]["terms"]) >= {"energy", "distance", "depth", "contention", "links"}
     cycles = [candidate["cycles"] for candidate in report["candidates"]]

@@ -186,12 +186,12 @@ impl<'a> Case<'a> {
 
     /// B: wavelets of the whole vector.
     pub fn wavelets(&self) -> u64 {
-        Wavelets::of(u64::from(self.collective.elements), self.collective.dtype.bytes()).0
+        Wavelets::of(u64::from(self.collective.elements), self.collective.element_bytes()).0
     }
 
     /// Bytes of `elements`.
     pub fn bytes(&self, elements: u32) -> u64 {
-        u64::from(elements) * self.collective.dtype.bytes()
+        u64::from(elements) * self.collective.element_bytes()
     }
 
     /// The same place with another collective.

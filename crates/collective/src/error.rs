@@ -13,10 +13,16 @@ pub enum CollectiveError {
     #[error("operator {operator} is not defined for {dtype}; it accepts {accepted}")]
     OperatorDtype { operator: &'static str, dtype: &'static str, accepted: &'static str },
     #[error(
-        "{kind} of {elements} elements on {ranks} ranks needs a buffer of {buffer} elements; a buffer holds at most {}",
+        "{kind} of {elements} elements on {ranks} ranks needs a buffer of {buffer} elements; a buffer holds at most \
+         {most}"
+    )]
+    TooLarge { kind: &'static str, elements: u64, ranks: u32, buffer: u128, most: u64 },
+    #[error(
+        "{kind} of {elements} elements on {ranks} ranks has a buffer of more than {} elements, so it is planned in units \
+         of {unit} elements; choose a multiple of {unit}",
         u32::MAX
     )]
-    TooLarge { kind: &'static str, elements: u64, ranks: u32, buffer: u128 },
+    Uneven { kind: &'static str, elements: u64, ranks: u32, unit: u64 },
     #[error("two rows serve the same calls: {one}, and {other}")]
     RowsOverlap { one: String, other: String },
     #[error("the row '{row}' for operators of class {class} serves no call")]

@@ -17,6 +17,9 @@ pub struct Collective {
     pub root: u32,
     pub operator: Operator,
     pub dtype: Dtype,
+    /// The elements of the caller that one element of the buffers stands for: 1 in all that is built for a run, more in
+    /// plans and bounds of buffers whose elements exceed 32 bits.
+    pub unit: u32,
 }
 
 /// Which inputs one output span must hold. Output element `k` of the span is made of input elements
@@ -41,6 +44,9 @@ pub enum Source {
 impl Collective {
     /// The most ranks a collective may have. A damaged file must not make tables of billions of rows.
     pub const MAX_RANKS: u32 = 1 << 22;
+    /// The most elements of a buffer that a plan counts; those of all ranks together are at most 2^54, so that sums
+    /// over ranks and links fit 64 bits.
+    pub const MAX_PLANNED: u64 = 1 << 40;
 
     /// Returns whether nothing has to travel.
     pub fn is_local(&self) -> bool {
@@ -76,14 +82,10 @@ impl Collective {
             operator.check(dtype)?;
         }
         let elements = if kind == Kind::Barrier { 1 } else { elements };
-        let buffer = match kind {
-            Kind::Allgather | Kind::Gather | Kind::Scatter | Kind::ReduceScatter | Kind::Alltoall => {
-                u128::from(elements) * u128::from(ranks)
-            }
-            _ => u128::from(elements),
-        };
+        let buffer = buffer(kind, ranks, elements);
         if buffer > u128::from(u32::MAX) {
-            return Err(CollectiveError::TooLarge { kind: kind.name(), elements, ranks, buffer });
+            let (kind, most) = (kind.name(), u32::MAX.into());
+            return Err(CollectiveError::TooLarge { kind, elements, ranks, buffer, most });
         }
         Ok(Self {
             kind,
@@ -92,7 +94,54 @@ impl Collective {
             root: if kind.has_root() { narrow(root) } else { 0 },
             operator,
             dtype,
+            unit: 1,
         })
+    }
+
+    /// As [`Self::new`], for plans and bounds: buffers of more elements than 32 bits count are counted in the smallest
+    /// unit of 2, 4, 8, ... elements that 32 bits hold.
+    ///
+    /// # Errors
+    /// As [`Self::new`]; the elements are no multiple of that unit.
+    pub fn planned(
+        kind: Kind,
+        ranks: u32,
+        elements: u64,
+        root: u64,
+        operator: Operator,
+        dtype: Dtype,
+    ) -> Result<Self, CollectiveError> {
+        let elements = if kind == Kind::Barrier { 1 } else { elements };
+        let (buffer, most) =
+            (buffer(kind, ranks, elements), Self::MAX_PLANNED.min((1 << 54) / u64::from(ranks.max(1))));
+        if buffer > u128::from(most) {
+            return Err(CollectiveError::TooLarge { kind: kind.name(), elements, ranks, buffer, most });
+        }
+        let unit = narrow::<u64>(buffer.div_ceil(u128::from(u32::MAX)).max(1)).next_power_of_two();
+        if !elements.is_multiple_of(unit) {
+            return Err(CollectiveError::Uneven { kind: kind.name(), elements, ranks, unit });
+        }
+        Ok(Self { unit: narrow(unit), ..Self::new(kind, ranks, elements / unit, root, operator, dtype)? })
+    }
+
+    /// Bytes of one element of the buffers.
+    pub fn element_bytes(&self) -> u64 {
+        self.dtype.bytes() * u64::from(self.unit)
+    }
+
+    /// The most elements of which a schedule can be built: those of its largest buffer are counted in 32 bits.
+    pub fn most_elements(&self) -> u64 {
+        narrow(u128::from(u32::MAX) / buffer(self.kind, self.ranks, 1))
+    }
+
+    /// Bytes of all elements.
+    pub fn bytes(&self) -> u64 {
+        u64::from(self.elements) * self.element_bytes()
+    }
+
+    /// The caller's elements, of which [`Self::elements`] is the number in units.
+    pub fn count(&self) -> u64 {
+        u64::from(self.elements) * u64::from(self.unit)
     }
 
     /// Elements of a rank's read-only input buffer.
@@ -152,5 +201,15 @@ impl Collective {
 
     fn only_if(&self, part: bool, len: u32) -> u32 {
         if part { len } else { 0 }
+    }
+}
+
+/// Elements of the largest buffer of any rank.
+fn buffer(kind: Kind, ranks: u32, elements: u64) -> u128 {
+    match kind {
+        Kind::Allgather | Kind::Gather | Kind::Scatter | Kind::ReduceScatter | Kind::Alltoall => {
+            u128::from(elements) * u128::from(ranks)
+        }
+        _ => u128::from(elements),
     }
 }

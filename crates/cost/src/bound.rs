@@ -2,9 +2,10 @@
 
 use std::any::Any;
 
+use serde::Serialize;
 use unisono_collective::Collective;
 
-use crate::{BOUNDS, Time};
+use crate::{BOUNDS, Time, network::NetworkPart};
 
 /// One collective on one part of a machine. Each kind of machine has its own type of part.
 #[derive(Clone, Copy)]
@@ -20,6 +21,18 @@ impl<'a> CostProblem<'a> {
     }
 }
 
+/// The schedules for which a bound holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Standing {
+    /// No schedule on the machine ends earlier.
+    Bound,
+    /// By a model no schedule ends earlier; on the machine one may, where the model adds what overlaps.
+    OfModel,
+    /// The same, and by the model a schedule ends then.
+    ModelOptimum,
+}
+
 /// A lower bound.
 pub trait Bound: Sync {
     fn name(&self) -> &'static str;
@@ -27,9 +40,8 @@ pub trait Bound: Sync {
     /// The condition on algorithms under which the bound holds.
     fn assumes(&self) -> &'static str;
 
-    /// Whether plans are compared with it, where it applies.
-    fn measures_plans(&self) -> bool {
-        true
+    fn standing(&self) -> Standing {
+        Standing::Bound
     }
 
     /// Returns the bound, or `None` where it does not apply to the problem.
@@ -46,8 +58,23 @@ pub fn bounds(problem: &CostProblem) -> Vec<(&'static dyn Bound, Time)> {
     all().filter_map(|bound| Some((bound, bound.time(problem)?))).collect()
 }
 
-/// Returns the largest of the bounds that plans are compared with.
+/// Returns the largest of the bounds that hold for every schedule on the machine.
 pub fn tightest(problem: &CostProblem) -> Option<(&'static dyn Bound, Time)> {
-    let measures = all().filter(|bound| bound.measures_plans());
-    measures.filter_map(|bound| Some((bound, bound.time(problem)?))).max_by(|a, b| a.1.total_cmp(&b.1))
+    largest(problem, Standing::Bound)
+}
+
+/// Returns the least time by the model of the machine, where it is known.
+pub fn model_optimum(problem: &CostProblem) -> Option<(&'static dyn Bound, Time)> {
+    largest(problem, Standing::ModelOptimum)
+}
+
+fn largest(problem: &CostProblem, standing: Standing) -> Option<(&'static dyn Bound, Time)> {
+    let standing = all().filter(|bound| bound.standing() == standing);
+    standing.filter_map(|bound| Some((bound, bound.time(problem)?))).max_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+/// Returns the condition of a bound, and with it what the file of the machine may leave out.
+pub fn assumption(bound: &dyn Bound, part: &dyn Any) -> String {
+    let caveat = part.downcast_ref::<NetworkPart>().map_or("", |part| &part.network.caveat);
+    [bound.assumes(), caveat].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ")
 }

@@ -102,7 +102,7 @@ impl BoundCertificate {
             bound: Self::bound(collective.kind).to_owned(),
             root: collective.root,
             places: part.model.places().to_vec(),
-            bytes: u64::from(collective.elements) * collective.dtype.bytes(),
+            bytes: collective.bytes(),
             seconds: 0.0,
             prices,
         };

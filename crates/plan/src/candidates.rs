@@ -184,7 +184,7 @@ pub(crate) fn rank(
         slow.sort_unstable();
         let named = slow.iter().take(MOST_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
         let more = slow.len().checked_sub(MOST_NAMED + 1).map_or(String::new(), |n| format!(" and {} more", n + 1));
-        let (kind, bytes) = (c.kind, u64::from(c.elements) * c.dtype.bytes());
+        let (kind, bytes) = (c.kind, c.bytes());
         limits::remark(|| {
             format!(
                 "not timed for {kind} of {bytes} bytes, as their schedules are huge and would have to be built for it: \

@@ -48,6 +48,12 @@ pub enum PlanError {
     NoPlaces { machine: String, kind: &'static str },
     #[error("{0}")]
     NoCertificate(String),
+    #[error(
+        "{kind} of {count} elements has a time and no schedule, since the buffers of a schedule hold at most {} \
+         elements; plan at most {most} elements for a schedule",
+        u32::MAX
+    )]
+    NoSchedule { kind: &'static str, count: u64, most: u64 },
     #[error("the schedule has {count} {what}; the part of the machine has {found} {places}")]
     OtherSize { count: u64, what: &'static str, found: u64, places: &'static str },
     #[error("{found}; {machine}, of kind {kind}, has none")]

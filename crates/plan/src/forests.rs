@@ -99,7 +99,7 @@ impl Plan {
         let (fabric, depth) = (&part.fabric, number("depth")?);
         let c = problem.collective;
         let block = if c.kind == Kind::Allreduce { c.elements.div_ceil(c.ranks) } else { c.elements };
-        let bytes = u64::from(block.div_ceil(chunks)) * c.dtype.bytes();
+        let bytes = u64::from(block.div_ceil(chunks)) * c.element_bytes();
         let forest = fabric.forest(roots, depth, chunks, bytes).map_err(unsupported)?;
         let graph = fabric.graph();
         let mut trees: Vec<ChunkTree> = Vec::new();
@@ -131,7 +131,7 @@ impl Plan {
             Kind::Allreduce => (c.elements.div_ceil(c.ranks), 2),
             _ => (c.elements, 1),
         };
-        let bytes = f64::from(block) * c.dtype.bytes() as f64;
+        let bytes = f64::from(block) * c.element_bytes() as f64;
         let seconds = |time: f64| f64::from(ways) * time * bytes / fabric.graph().bytes_per_ns() * 1e-9;
         let refused = |reason: NoForest| match reason {
             NoForest::OverLimit(over) => PlanError::OverLimit(over),

@@ -136,7 +136,7 @@ fn names(
     candidate: &Timed,
 ) -> Result<(), String> {
     let c = problem.collective;
-    let bytes = u64::from(c.elements) * c.dtype.bytes();
+    let bytes = c.bytes();
     let class = match (c.kind.reduces() && c.kind != Kind::Barrier, c.operator.commutative()) {
         (false, _) => OperatorClass::None,
         (true, true) => OperatorClass::Commutative,

@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use unisono_algorithms::{Means, Params, is_own};
 use unisono_base::limits::counted;
+use unisono_collective::Collective;
 use unisono_lower::{File, Placed};
 use unisono_schedule::{Schedule, stored::Stored};
 
@@ -67,6 +68,9 @@ fn planned(
 ) -> Result<Plan, PlanError> {
     let (target, c) = (&problem.target, problem.collective);
     let emitter = form.as_ref().and_then(Format::emitter);
+    if emitter.is_some() {
+        check_counted(&c)?;
+    }
     let candidates = match algorithm {
         Some(name) => {
             let (algorithm, mut params) = target.resolve(c, name, params)?;
@@ -94,6 +98,12 @@ fn planned(
         }
     };
     Ok(Plan { problem, candidates, form, expressible, built: OnceLock::new() })
+}
+
+/// Refuses a collective that is counted in units of several elements: a schedule for a run counts single elements.
+fn check_counted(c: &Collective) -> Result<(), PlanError> {
+    let most = c.most_elements();
+    if c.unit == 1 { Ok(()) } else { Err(PlanError::NoSchedule { kind: c.kind.name(), count: c.count(), most }) }
 }
 
 impl Plan {
@@ -131,8 +141,9 @@ impl Plan {
     /// Returns the schedule with its placement and machine.
     ///
     /// # Errors
-    /// As [`Plan::built`].
+    /// As [`Plan::built`]; the plan counts in units of several elements.
     pub fn file(&self) -> Result<File, PlanError> {
+        check_counted(&self.problem.collective)?;
         let Placed { schedule, placement } = self.built()?.clone();
         Ok(File { schedule, placement, machine: Some(self.problem.target.machine()) })
     }
@@ -142,6 +153,7 @@ impl Plan {
     /// # Errors
     /// The machine does not run MPI programs, message passing cannot run the schedule, or it is too large.
     pub fn stored(&self) -> Result<Stored, PlanError> {
+        check_counted(&self.problem.collective)?;
         let target = &self.problem.target;
         let kind = kind_of(&target.machine());
         if !kind.offers.contains(&Means::Messages) {

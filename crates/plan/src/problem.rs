@@ -92,7 +92,7 @@ impl Problem {
             Root::At(row, col) => target.root_at(row, col)?,
         };
         let collective =
-            Collective::new(asked.kind, target.ranks(), asked.elements, root, asked.operator, asked.dtype)?;
+            Collective::planned(asked.kind, target.ranks(), asked.elements, root, asked.operator, asked.dtype)?;
         Ok(Self { collective, target })
     }
 

@@ -1,11 +1,11 @@
 //! The report of a plan, with the keys of the command line's JSON: the same on every kind of machine. A value that a
 //! kind of machine does not have is null.
 
-use std::collections::BTreeMap;
+use std::{any::Any, collections::BTreeMap};
 
 use serde::Serialize;
 use unisono_algorithms::Params;
-use unisono_cost::{Bound, Time, tightest};
+use unisono_cost::{Bound, Standing, Time, assumption, model_optimum, tightest};
 use unisono_lower::{File, Terms};
 
 use crate::{Expressible, Format, Plan, PlanError, Problem, TimeSource, Timed};
@@ -53,7 +53,8 @@ pub struct BoundReport {
     pub reference: &'static str,
     /// The same as `reference`, by the key that plans use.
     pub source: &'static str,
-    pub assumes: &'static str,
+    pub assumes: String,
+    pub standing: Standing,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -76,7 +77,7 @@ pub struct PlanReport {
     pub machine: String,
     pub shape: Vec<u32>,
     pub ranks: u32,
-    pub elements: u32,
+    pub elements: u64,
     pub bytes: u64,
     pub dtype: &'static str,
     pub operator: &'static str,
@@ -91,6 +92,8 @@ pub struct PlanReport {
     pub memory: Option<MemoryReport>,
     pub predicted: Prediction,
     pub lower_bound: Option<BoundReport>,
+    /// The least time by a model, where it is known; on the machine schedules may end before it.
+    pub model_optimum: Option<BoundReport>,
     pub ratio: Option<f64>,
     pub note: Option<String>,
     pub candidates: Vec<CandidateReport>,
@@ -105,14 +108,15 @@ impl Plan {
 
     /// Reports the bound that plans are compared with.
     pub fn bound(&self) -> Option<BoundReport> {
-        tightest(&self.problem.cost()).map(bound_report)
+        tightest_report(&self.problem)
     }
 
     /// # Errors
     /// The schedule cannot be built.
     pub fn report(&self) -> Result<PlanReport, PlanError> {
         let (target, c, best) = (&self.problem.target, &self.problem.collective, self.best());
-        let bound = tightest(&self.problem.cost());
+        let problem = self.problem.cost();
+        let bound = tightest(&problem);
         let least = bound.map(|(_, time)| time);
         let candidate = |(t, mark): (&Timed, &Expressible)| CandidateReport {
             algorithm: t.algorithm.name(),
@@ -133,8 +137,8 @@ impl Plan {
             machine: target.machine_name().to_owned(),
             shape: target.shape(),
             ranks: c.ranks,
-            elements: c.elements,
-            bytes: u64::from(c.elements) * c.dtype.bytes(),
+            elements: c.count(),
+            bytes: c.bytes(),
             dtype: c.dtype.name(),
             operator: c.operator.name(),
             root: c.root,
@@ -145,7 +149,8 @@ impl Plan {
             fits_sram: details.memory.map(|memory| memory.needed_bytes <= memory.pe_bytes),
             memory: details.memory,
             predicted,
-            lower_bound: bound.map(bound_report),
+            lower_bound: bound.map(|bound| bound_report(problem.part, bound)),
+            model_optimum: model_optimum(&problem).map(|optimum| bound_report(problem.part, optimum)),
             ratio: ratio(best, least),
             note: (!notes.is_empty()).then(|| notes.join("; ")),
             candidates: self.candidates.iter().zip(&self.expressible).map(candidate).collect(),
@@ -167,17 +172,25 @@ pub(crate) fn map(params: &Params) -> BTreeMap<String, String> {
 
 /// Reports every lower bound that applies, in the order of the registry.
 pub fn bounds(problem: &Problem) -> Vec<BoundReport> {
-    unisono_cost::bounds(&problem.cost()).into_iter().map(bound_report).collect()
+    let problem = problem.cost();
+    unisono_cost::bounds(&problem).into_iter().map(|bound| bound_report(problem.part, bound)).collect()
 }
 
-pub(crate) fn bound_report((bound, time): (&'static dyn Bound, Time)) -> BoundReport {
+/// Reports the largest of the bounds that hold for every schedule.
+pub(crate) fn tightest_report(problem: &Problem) -> Option<BoundReport> {
+    let problem = problem.cost();
+    tightest(&problem).map(|bound| bound_report(problem.part, bound))
+}
+
+pub(crate) fn bound_report(part: &dyn Any, (bound, time): (&'static dyn Bound, Time)) -> BoundReport {
     BoundReport {
         name: bound.name(),
         cycles: time.cycles,
         seconds: time.seconds,
         reference: bound.reference(),
         source: bound.reference(),
-        assumes: bound.assumes(),
+        assumes: assumption(bound, part),
+        standing: bound.standing(),
     }
 }
 

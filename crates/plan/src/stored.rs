@@ -74,7 +74,7 @@ fn counts(c: &Collective, segment: Option<&str>) -> Vec<u32> {
     let asked = u64::from(c.elements.max(1));
     let segments =
         [segment.and_then(|s| s.parse().ok()), Some(1 << 10), Some(8 << 10), Some(64 << 10), Some(512 << 10)];
-    let pieces = segments.into_iter().flatten().map(|bytes: u64| bytes / c.dtype.bytes());
+    let pieces = segments.into_iter().flatten().map(|bytes: u64| bytes / c.element_bytes());
     let whole = 1 << ranks.ilog2();
     let units = [1, ranks, whole, 2 * ranks, 4 * ranks, ranks * whole].into_iter().chain(pieces);
     let up = units.filter(|&unit| unit > 0).map(|unit| asked.div_ceil(unit) * unit);

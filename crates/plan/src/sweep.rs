@@ -15,7 +15,7 @@ use crate::{
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Point {
     pub shape: Vec<u32>,
-    pub elements: u32,
+    pub elements: u64,
     /// The model of the times: that of a plan of the same part, unless another was asked for.
     pub model: &'static str,
     /// As a user names it: on a wafer `chain` stands for compositions of it.
@@ -80,7 +80,7 @@ pub fn sweep_point(
     let cycles_of = |(name, one): &(String, Timed)| Some((name.clone(), one.time.cycles?));
     Ok(Point {
         shape: target.shape(),
-        elements: c.elements,
+        elements: c.count(),
         model: target.model(),
         best: name.clone(),
         params: map(&best.params),

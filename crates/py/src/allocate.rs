@@ -8,7 +8,7 @@ use unisono_machine::{
     MachineError,
     network::{
         Boards, Network,
-        allocate::{Heuristic, Jobs, Outcome, Sample, Sizes, Study, TRACE, study},
+        allocate::{Heuristic, Jobs, Outcome, Sample, Sizes, Study, study},
     },
 };
 
@@ -142,10 +142,4 @@ pub fn submesh(machine: &Machine, rows: Vec<u32>, columns: Vec<u32>) -> PyResult
         }
     }
     Ok(boards.accelerators(&rows, &columns))
-}
-
-/// `[(share, boards)]`: what share of the trace's jobs has at most so many boards.
-#[pyfunction]
-pub fn trace_quantiles() -> Vec<(f64, u32)> {
-    TRACE.to_vec()
 }

@@ -72,7 +72,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<builder::ScheduleBuilder>()?;
     m.add_function(wrap_pyfunction!(allocate::allocate, m)?)?;
     m.add_function(wrap_pyfunction!(allocate::submesh, m)?)?;
-    m.add_function(wrap_pyfunction!(allocate::trace_quantiles, m)?)?;
     m.add_function(wrap_pyfunction!(facts::collectives, m)?)?;
     m.add_function(wrap_pyfunction!(facts::dtypes, m)?)?;
     m.add_function(wrap_pyfunction!(facts::operators, m)?)?;

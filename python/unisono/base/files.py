@@ -116,8 +116,12 @@ def _up_to(file: BinaryIO, most: int) -> bytes:
     return b"".join(pieces)
 
 
-def read_text(path: str | bytes | os.PathLike[str], most: int = MOST_BYTES, kind: str = "") -> str:
-    """Reads the text of a file. ``kind`` says which files are accepted, where there is none.
+def read_text(
+    path: str | bytes | os.PathLike[str], most: int = MOST_BYTES, kind: str = "", *, as_stored: bool = False
+) -> str:
+    """Reads the text of a file, with line ends as in Python unless ``as_stored``.
+
+    ``kind`` says which files are accepted, where there is none.
 
     Raises:
         InputError: it is not a regular file, is too long, or is not UTF-8.
@@ -131,9 +135,10 @@ def read_text(path: str | bytes | os.PathLike[str], most: int = MOST_BYTES, kind
             "'unisono show' prints it"
         )
     try:
-        return raw.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+        text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise InputError(f"'{title(path)}' is not a text file: byte {error.start} is not UTF-8") from None
+    return text if as_stored else text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def read_json(path: str | bytes | os.PathLike[str], most: int = MOST_DESCRIPTION_BYTES, kind: str = "") -> Any:
@@ -337,7 +342,9 @@ def load(path: str | bytes | os.PathLike[str]) -> Schedule:
         OSError: it cannot be read.
 
     """
-    text, origin = read_text(path), title(path)
+    origin = title(path)
+    # The digest of a certificate and its checker are of the characters as they are stored.
+    text = read_text(path, as_stored=not origin.endswith((".registers", ".xml", ".json")))
     if origin.endswith(".registers"):
         return _core.import_schedule(text, "registers", origin)
     if origin.endswith(".xml"):
@@ -346,7 +353,7 @@ def load(path: str | bytes | os.PathLike[str]) -> Schedule:
         return _core.import_schedule(text, "mscclpp", origin)
     if origin.endswith(".json"):
         return Schedule.parse_json(text, origin)
-    first = next((line for line in text.splitlines() if line.partition(";")[0].strip()), "")
+    first = next((line for line in text.split("\n") if line.partition(";")[0].strip()), "")
     if first and not first.lstrip().startswith("unisono-"):
         begins = shown(first.strip())
         raise InputError(f"'{origin}' is no schedule: it begins with {begins}; 'unisono show' prints what is in a file")

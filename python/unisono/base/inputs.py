@@ -59,8 +59,10 @@ _UNITS = {
     "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40,
 }  # fmt: skip
 _SIZE = re.compile(r"\s*([0-9]+)(?:\.([0-9]+))?\s*([A-Za-z]*)\s*")
-#: Elements are counted in 32 bits.
+#: Ranks are counted in 32 bits.
 _LARGEST = 2**32 - 1
+#: The most elements that plans and bounds count; a schedule holds fewer than 2**32 in a buffer.
+_MOST_ELEMENTS = 2**40
 
 
 def parse_bytes(text: str) -> int:
@@ -125,8 +127,8 @@ def checked_count(elements: SupportsIndex) -> int:
     count = whole("the number of elements", elements)
     if count < 0:
         raise InputError(f"the number of elements is {count}, and must be 0 or more")
-    if count > _LARGEST:
-        raise InputError(f"the number of elements is {count}, and must be at most {_LARGEST}")
+    if count > _MOST_ELEMENTS:
+        raise InputError(f"the number of elements is {count}, and must be at most {_MOST_ELEMENTS}")
     return count
 
 

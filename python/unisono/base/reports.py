@@ -89,6 +89,8 @@ class Bound(TypedDict):
     reference: str
     source: str
     assumes: str | None
+    #: ``bound`` holds for every schedule on the machine; ``of-model`` and ``model-optimum`` hold by a model only.
+    standing: str
 
 
 class BoundProof(TypedDict):
@@ -168,6 +170,8 @@ class PlanReport(TypedDict):
     memory: MemoryReport | None
     predicted: PredictedTime
     lower_bound: Bound | None
+    #: The least time by a model, where it is known; on the machine schedules may end before it.
+    model_optimum: Bound | None
     ratio: float | None
     note: str | None
     candidates: list[Candidate]

@@ -32,6 +32,9 @@ from unisono.cli._types import COLLECTIVE
 
 __all__ = ["bound"]
 
+#: The schedules for which a bound holds, by its standing.
+_HOLDS = {"bound": "any schedule", "of-model": "a model", "model-optimum": "a model (optimum)"}
+
 
 @click.command()
 @click.argument("collective", type=COLLECTIVE)
@@ -76,13 +79,14 @@ def bound(as_json: bool, **options: Any) -> None:
             b["name"],
             *(number(b["cycles"]) for _ in cycles),
             microseconds(b["seconds"]),
+            _HOLDS[b["standing"]],
             b["reference"],
             b.get("assumes") or "",
         ]
         for b in bounds
     ]
     right = [*cycles, "µs"]
-    print_table(["bound", *right, "reference", "assumes"], rows, right=right)
+    print_table(["bound", *right, "holds for", "reference", "assumes"], rows, right=right)
     if planned is not None:
         chosen = f"{planned.algorithm} {params_text(planned.params)}".rstrip()
         ratio = "" if planned.ratio is None else f", {planned.ratio:.3f} times the bound that plans are compared with"

@@ -12,7 +12,7 @@ from unisono import InputError, Plan, UnsupportedError, save_plans
 from unisono.base.files import check_writable, save, write
 from unisono.base.inputs import parse_bytes
 from unisono.base.pictures import form_of
-from unisono.base.reports import Candidate, Phase, PlanReport
+from unisono.base.reports import Bound, Candidate, Phase, PlanReport
 from unisono.cli._options import Request, library_of, limit_options, plan_options
 from unisono.cli._output import (
     cycles_and_time,
@@ -220,14 +220,19 @@ def _sizes(serve: str | None, planned: int) -> tuple[int, int | None]:
 
 def print_report(report: PlanReport, candidates: int | None) -> None:
     """Prints the report of a plan as text, with the first ``candidates`` candidates (None: all)."""
-    predicted, bound = report["predicted"], report["lower_bound"]
+    predicted, bound, optimum = report["predicted"], report["lower_bound"], report["model_optimum"]
     print_lines(subject(report, predicted["cycles"] is not None))
     print_fields(
         [
             ("algorithm", f"{report['algorithm']} {params_text(report['params'])}"),
             ("predicted", f"{cycles_and_time(predicted)} ({_source(report)})"),
             ("bound", f"{cycles_and_time(bound)} ({bound['name']})" if bound else ""),
+            ("assumes", _assumed(bound)),
             ("ratio", f"{report['ratio']:.3f}" if report["ratio"] is not None else ""),
+            (
+                "model optimum",
+                f"{cycles_and_time(optimum)} ({optimum['name']}: {optimum['assumes']})" if optimum else "",
+            ),
             ("memory", memory_text(report["memory"])),
             ("note", report.get("note") or ""),
         ]
@@ -242,6 +247,12 @@ def print_report(report: PlanReport, candidates: int | None) -> None:
     if (vendors := _vendors(report)) is not None:
         times = f", {vendors['seconds'] / predicted['seconds']:.2f} times as long" if predicted["seconds"] else ""
         print_lines("", f"{_VENDORS} (the vendor's pattern): {cycles_and_time(vendors)}{times}")
+
+
+def _assumed(bound: Bound | None) -> str:
+    """The condition of a bound, unless it holds for everything that runs."""
+    assumed = (bound["assumes"] or "") if bound else ""
+    return "" if assumed.startswith("nothing beyond") else assumed
 
 
 def _source(report: PlanReport) -> str:

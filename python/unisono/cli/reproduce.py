@@ -10,7 +10,7 @@ from unisono.cli._completion import of_names
 from unisono.cli._failures import NO
 from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import number, print_json, print_lines, print_table, progress, working
-from unisono.reproduce import FAULTS, PAPERS, VERDICTS, Claim, multiplying_measured, reproduce_paper
+from unisono.reproduce import APART, FAULTS, PAPERS, VERDICTS, Claim, multiplying_measured, reproduce_paper
 from unisono.reproduce.statements import Inventory, inventory
 
 __all__ = ["reproduce"]
@@ -64,18 +64,12 @@ def _verdicts(claims: list[Claim]) -> dict[str, int]:
 
 
 def _print(claims: list[Claim], statements: list[Inventory], files: list[str]) -> None:
-    rows = [
-        [
-            claim.verdict.upper() if claim.verdict in FAULTS else claim.verdict,
-            claim.id,
-            _value(claim.reported),
-            _value(claim.ours),
-            f"{claim.compare} {number(claim.tolerance, 9)}" if claim.tolerance else claim.compare,
-            claim.text,
-        ]
-        for claim in claims
-    ]
-    print_table(["", "claim", "reported", "ours", "tolerance", "text"], rows)
+    decide = [claim for claim in claims if not claim.apart]
+    apart = [claim for claim in claims if claim.apart]
+    columns = ["", "claim", "reported", "ours", "tolerance", "text"]
+    print_table(columns, [_row(claim) for claim in decide])
+    print_lines("", "rows that decide no claim:")
+    print_table(["because", *columns], [[APART[claim.apart], *_row(claim)] for claim in apart])
     print_lines("")
     for claim in claims:
         source = f"[{claim.provenance}]" if claim.provenance else ""
@@ -85,11 +79,23 @@ def _print(claims: list[Claim], statements: list[Inventory], files: list[str]) -
             print_lines(f"{claim.id}: {'refuted' if claim.verdict == 'refuted' else 'to be refuted'}: {claim.refuted}")
     counts = _verdicts(claims)
     others = [f"{counts[verdict]} {verdict}" for verdict in VERDICTS[1:] if counts[verdict]]
-    print_lines("", ", ".join([f"{counts['holds']} of {len(claims)} claims hold", *others]))
+    print_lines("", ", ".join([f"{counts['holds']} of {len(decide)} rows that decide claims hold", *others]))
     for each in statements:
         print_lines(str(each))
     for path in files:
         print_lines(f"wrote {path}")
+
+
+def _row(claim: Claim) -> list[str]:
+    tolerance = _value(claim.tolerance) if isinstance(claim.tolerance, list) else number(claim.tolerance, 9)
+    return [
+        claim.verdict.upper() if claim.verdict in FAULTS else claim.verdict,
+        claim.id,
+        _value(claim.reported),
+        _value(claim.ours),
+        f"{claim.compare} {tolerance}" if claim.tolerance else claim.compare,
+        claim.text,
+    ]
 
 
 def _print_measured(measured: dict[str, Any]) -> None:

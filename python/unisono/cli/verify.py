@@ -9,7 +9,7 @@ import click
 
 import unisono
 from unisono import InputError, Proof, Schedule, certificate_checker, check_bound
-from unisono.base.files import check_regular, check_writable, is_file, write
+from unisono.base.files import check_writable, is_file, read_text, write
 from unisono.base.reports import Diagnostic, MscclProof, ProofReport
 from unisono.cli._failures import NO
 from unisono.cli._gpu_plans import check_file, place_of_step, verify_plan
@@ -119,13 +119,13 @@ def verify(
     written = certificate if holds else None
     if written is not None:
         with working("writing the certificate"):
-            text = _text(file_or_collective) if Path(file_or_collective).is_file() else None
+            text = read_text(file_or_collective, as_stored=True) if Path(file_or_collective).is_file() else None
             made = schedule.certificate(proof, text)
             # The line behind the first states the schedule.
             if (
                 is_file(written)
                 and form_of(written) == SCHEDULE
-                and _text(written).split("\n")[1:2] != made.split("\n")[1:2]
+                and read_text(written, as_stored=True).split("\n")[1:2] != made.split("\n")[1:2]
             ):
                 click.echo(f"note: '{written}' was the certificate of another schedule, and is replaced", err=True)
             write(written, made)
@@ -200,18 +200,9 @@ def _check_target(what: str, certificate: str) -> None:
         )
 
 
-def _text(path: str) -> str:
-    """The text of a file with its line breaks as they are, for its digest."""
-    check_regular(path)
-    try:
-        return Path(path).read_bytes().decode()
-    except UnicodeDecodeError as error:
-        raise InputError(f"'{path}' is not a text file: byte {error.start} is not UTF-8") from None
-
-
 def _check(path: str, certificate: str, as_json: bool) -> int:
     """Checks a certificate with the checker that shares no code with the proof."""
-    schedule = _text(path)
+    schedule = read_text(path, as_stored=True)
     if is_file(certificate) and form_of(certificate) == BOUND:
         stated = contents(certificate).facts
         raise InputError(
@@ -220,7 +211,7 @@ def _check(path: str, certificate: str, as_json: bool) -> int:
         )
     try:
         with working("checking"):
-            found = certificate_checker.check(schedule, _text(certificate))
+            found = certificate_checker.check(schedule, read_text(certificate, as_stored=True))
     except certificate_checker.WrongInput as wrong:
         raise InputError(f"'{path}': {wrong}") from None
     except certificate_checker.Refused as refused:

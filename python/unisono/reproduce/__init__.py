@@ -1,10 +1,12 @@
 """Papers reproduced: each claim with the value reported, the value found here, and the tolerance, stated beforehand.
 
 A paper is a list of claims (`papers/NAME/claims.toml`, data only) and a module of this folder that computes. A claim
-that the computation refutes has the derivation in its row, with the value that follows from it. So four verdicts are
-possible:
+that the computation refutes has the derivation in its row, with the value that follows from it. A row that is ``apart``
+decides no claim: it keeps a bound of this project (``own``), a constant was fitted to it (``calibrated``), or both of
+its values are this project's (``self``). So five verdicts are possible:
 
 * ``holds``: the claim is kept within its tolerance.
+* ``consistent``: a row apart is kept within its tolerance, which shows no more than that.
 * ``refuted``: it is not, and ours is the value that the derivation of the row gives.
 * ``missed``: it is not, and the row has no derivation, or ours is another value than the derivation gives.
 * ``contradicted``: the row has a derivation that refutes the claim, but the claim holds.
@@ -23,6 +25,7 @@ from typing import Any
 from unisono._core import paper_claims
 
 __all__ = [
+    "APART",
     "FAULTS",
     "PAPERS",
     "VERDICTS",
@@ -37,8 +40,14 @@ __all__ = [
 #: The papers that can be reproduced, by name.
 PAPERS = ("discovery", "hammingmesh", "multiplying", "piuma", "wafer")
 #: What the judge may say of a claim, and the verdicts that are faults.
-VERDICTS = ("holds", "refuted", "missed", "contradicted")
+VERDICTS = ("holds", "refuted", "consistent", "missed", "contradicted")
 FAULTS = ("missed", "contradicted")
+#: The reasons why a row decides no claim.
+APART = {
+    "own": "a bound of this project",
+    "calibrated": "a constant was fitted to it",
+    "self": "both values are this project's",
+}
 
 
 @dataclass(frozen=True)
@@ -53,7 +62,8 @@ class Claim:
     ours: Any
     unit: str
     compare: str
-    tolerance: float
+    #: Of a list, one number for all or a list of its own.
+    tolerance: Any
     holds: bool
     note: str
     #: Where the reported number is from, if not from the paper's text.
@@ -62,6 +72,8 @@ class Claim:
     verdict: str = "holds"
     #: Why the claim cannot hold, where the row has a derivation of that.
     refuted: str = ""
+    #: One of ``APART``, where the row decides no claim.
+    apart: str = ""
 
     def report(self) -> dict[str, Any]:
         """The claim as a dictionary for JSON."""
@@ -92,8 +104,8 @@ def listed_undecidable(paper: str) -> list[dict[str, Any]]:
 def judge(paper: str, listed: dict[str, Any], found: Finding) -> Claim:
     """The claim with its verdict. Lists are compared item by item, texts for equality."""
     holds = _agree(listed["compare"], found.reported, found.ours, listed["tolerance"])
-    refuted, remark = listed.get("refuted", ""), found.remark
-    verdict = "holds" if holds else "missed"
+    refuted, apart, remark = listed.get("refuted", ""), listed.get("apart", ""), found.remark
+    verdict = "missed" if not holds else "consistent" if apart else "holds"
     if refuted and holds:
         verdict = "contradicted"
     elif refuted:
@@ -117,13 +129,14 @@ def judge(paper: str, listed: dict[str, Any], found: Finding) -> Claim:
         provenance=listed.get("provenance", ""),
         verdict=verdict,
         refuted=refuted,
+        apart=apart,
     )
 
 
-def _agree(compare: str, reported: Any, ours: Any, tolerance: float) -> bool:
+def _agree(compare: str, reported: Any, ours: Any, tolerance: Any) -> bool:
     if isinstance(reported, list):
-        pairs = zip(reported, ours, strict=True)
-        return all(_agree(compare, theirs, mine, tolerance) for theirs, mine in pairs)
+        each = tolerance if isinstance(tolerance, list) else [tolerance] * len(reported)
+        return all(_agree(compare, *of_one) for of_one in zip(reported, ours, each, strict=True))
     if isinstance(reported, str):
         return bool(reported == ours)
     if not math.isfinite(ours):

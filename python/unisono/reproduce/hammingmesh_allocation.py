@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import unisono as un
-from unisono._core import trace_quantiles
 from unisono.base.files import write
 from unisono.machines.allocation import allocate, submesh
 from unisono.machines.descriptions import machine
@@ -42,10 +41,6 @@ def draw(folder: Path, full: bool = False) -> list[str]:
     for path, data in files.items():
         write(path, data)
     return [str(path) for path in files]
-
-
-def _quantiles(listed: Listed) -> Finding:
-    return Finding(listed["reported"], [[100 * share, boards] for share, boards in trace_quantiles()])
 
 
 def _upper(listed: Listed) -> Finding:
@@ -106,7 +101,6 @@ CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "heuristics": _ordered,
     "over-torus": _over_torus,
     "scattered": _scattered,
-    "trace": _quantiles,
     "upper-level": _upper,
     "upper-lines": _upper_lines,
 }

@@ -1,7 +1,8 @@
-"""Counts the statements of a paper: those that rows decide, those that rows refute, and those that need hardware.
+"""Counts the statements of a paper: those that rows decide, refute or only agree with, and those that need hardware.
 
 Everything is in the list of claims. A row decides a statement of its own unless it has ``of`` (the id of the first row
-of the same statement) or ``own`` (a bound of this project, of which the paper says nothing).
+of the same statement) or is ``apart``. One that is calibrated or compares this project with itself agrees with its
+statement and does not decide it; one of this project's own bounds has no statement.
 """
 
 from dataclasses import dataclass
@@ -25,17 +26,25 @@ class Inventory:
 
     @property
     def decided(self) -> dict[str, list[Listed]]:
-        """The rows of each statement that has some, by the id of its first row."""
+        """The rows of each statement that some decide, by the id of its first row."""
+        return self._by_statement("")
+
+    @property
+    def consistent(self) -> dict[str, list[Listed]]:
+        """The rows of each statement that rows agree with and do not decide."""
+        return {**self._by_statement("calibrated"), **self._by_statement("self")}
+
+    def _by_statement(self, apart: str) -> dict[str, list[Listed]]:
         found: dict[str, list[Listed]] = {}
         for row in self.rows:
-            if not row.get("own", False):
+            if row.get("apart", "") == apart:
                 found.setdefault(row["of"] if "of" in row else row["id"], []).append(row)
         return found
 
     @property
-    def own(self) -> int:
-        """Rows that keep a bound of this project."""
-        return sum(row.get("own", False) for row in self.rows)
+    def apart(self) -> list[Listed]:
+        """The rows that decide nothing."""
+        return [row for row in self.rows if "apart" in row]
 
     @property
     def refuted(self) -> list[Listed]:
@@ -47,20 +56,22 @@ class Inventory:
         refuted = sum(any("refuted" in row for row in rows) for rows in self.decided.values())
         return {
             "paper": self.paper,
-            "found": len(self.decided) + len(self.undecidable),
+            "found": len(self.decided) + len(self.consistent) + len(self.undecidable),
             "decided": len(self.decided),
             "held": len(self.decided) - refuted,
             "refuted": refuted,
+            "consistent": len(self.consistent),
             "needs_hardware": len(self.undecidable),
             "rows": len(self.rows),
-            "own_rows": self.own,
+            "apart_rows": len(self.apart),
         }
 
     def __str__(self) -> str:
         counts = self.report()
         return (
-            f"{self.paper}: {counts['found']} statements found, {counts['decided']} decided by {counts['rows']} rows "
-            f"({counts['held']} held, {counts['refuted']} refuted), "
+            f"{self.paper}: {counts['found']} statements found, {counts['decided']} decided by "
+            f"{counts['rows'] - counts['apart_rows']} rows ({counts['held']} held, {counts['refuted']} refuted), "
+            f"{counts['consistent']} agreed with and not decided, "
             f"{counts['needs_hardware']} not decidable without hardware"
         )
 

@@ -21,7 +21,6 @@ __all__ = [
     "figure_11",
     "figure_12",
     "figure_13",
-    "gains",
     "mispredictions",
     "point",
     "predicted_only",
@@ -156,14 +155,6 @@ def mispredictions() -> list[tuple[int, int, str, str]]:
                 if chosen.predicted < other.predicted and _cycles(chosen) > _cycles(other):
                     lost.append((_cycles(chosen) - _cycles(other), length, chosen.algorithm, other.algorithm))
     return sorted(lost, reverse=True)
-
-
-def gains(collective: str) -> list[float]:
-    """Simulated cycles of the chain over Auto-Gen's on 512 PEs, for each length."""
-    return [
-        _cycles(point(collective, ROW, length, "chain")) / _cycles(point(collective, ROW, length, "auto-gen"))
-        for length in LENGTHS
-    ]
 
 
 def _cycles(at: Point) -> int:

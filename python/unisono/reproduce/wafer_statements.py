@@ -70,13 +70,6 @@ def _times(listed: Listed, algorithms: Iterable[str]) -> list[dict[str, float]]:
     return {"model": _predicted, "simulation": _simulated}[listed["by"]](listed, algorithms)
 
 
-def _largest_gain(listed: Listed) -> Finding:
-    name = listed["algorithm"]
-    gains = [times["chain"] / times[name] for times in _times(listed, ["chain", name])]
-    at = max(range(len(gains)), key=gains.__getitem__)
-    return Finding(listed["reported"], gains[at], remark=f"The largest, at B = {listed['wavelets'][at]}.")
-
-
 def _gain_order(listed: Listed) -> Finding:
     """The largest gain of Two-Phase over the chain, over that of Auto-Gen."""
     times = _times(listed, ["chain", "auto-gen", "two-phase"])
@@ -241,10 +234,6 @@ def _facts(listed: Listed) -> Finding:
     return Finding(listed["reported"], [float(described[key]) for key in listed["keys"]])
 
 
-def _sram(listed: Listed) -> Finding:
-    return Finding(listed["reported"], listed["pes"] * float(machine(MACHINE).describe()["sram_bytes"]) / 1e9)
-
-
 CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "allreduce-adds-broadcast": _allreduce_adds_broadcast,
     "auto-gen-behind": _auto_gen_behind,
@@ -253,12 +242,10 @@ CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "colors": _colors,
     "facts": _facts,
     "gain-order": _gain_order,
-    "largest-gain": _largest_gain,
     "over-auto-gen": _over_auto_gen,
     "over-best": _over_best,
     "prediction-error": _prediction_error,
     "ratio": _ratio,
-    "sram": _sram,
     "start-spread": _start_spread,
     "stated": _stated,
     "terms": _terms,

@@ -146,7 +146,7 @@ fn cuts<'a>(case: &Case<'a>, params: &Params) -> Option<(&'a Fabric, Cuts)> {
 
 /// The bytes of the part of one tree.
 fn part_bytes(c: &Collective, trees: u32) -> u64 {
-    u64::from(c.elements.div_ceil(trees)) * c.dtype.bytes()
+    u64::from(c.elements.div_ceil(trees)) * c.element_bytes()
 }
 
 /// The parameters that a plan considers on a network.

@@ -214,7 +214,7 @@ impl Algorithm for Ring {
             return ranks::profile(&RankRing, case, params);
         }
         let c = case.collective;
-        Some(Profile::Terms(Estimate { phases: estimate(c.ranks, c.elements, c.dtype.bytes(), PHASES, params)? }))
+        Some(Profile::Terms(Estimate { phases: estimate(c.ranks, c.elements, c.element_bytes(), PHASES, params)? }))
     }
 
     fn size(&self, case: &Case, params: &Params) -> Size {

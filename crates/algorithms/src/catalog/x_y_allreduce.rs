@@ -144,7 +144,7 @@ impl Algorithm for XYAllreduce {
         let mut phases = Vec::new();
         for (axis, pes) in AXES.iter().zip([case.grid().cols, case.grid().rows]).filter(|(_, pes)| *pes > 1) {
             if is_ring(axis, params) {
-                phases.extend(ring::estimate(pes, c.elements, c.dtype.bytes(), axis.ring, &ring_params(params))?);
+                phases.extend(ring::estimate(pes, c.elements, c.element_bytes(), axis.ring, &ring_params(params))?);
                 continue;
             }
             let tree = tree(axis, params).ok()?;

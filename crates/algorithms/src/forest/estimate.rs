@@ -47,7 +47,7 @@ pub fn estimate(case: &Case, trees: &[Tree], chunk: u32) -> Estimate {
     let (mut first, mut distance, mut depth) = (0, 0, 0);
     let mut edge = 0;
     for (tree, share) in loaded(case, trees) {
-        let wavelets = Wavelets::of(u64::from(share.len), case.collective.dtype.bytes()).0;
+        let wavelets = Wavelets::of(u64::from(share.len), case.collective.element_bytes()).0;
         let mut hops = vec![0; pes];
         for e in tree.edges() {
             poll();

@@ -24,7 +24,7 @@ pub fn segments(
     case: &Case,
     params: &Params,
 ) -> Result<impl Iterator<Item = Span> + Clone + use<>, AlgorithmError> {
-    let (elements, bytes) = (case.collective.elements, narrow::<u32>(case.collective.dtype.bytes()));
+    let (elements, bytes) = (case.collective.elements, narrow::<u32>(case.collective.element_bytes()));
     let asked = params.number(algorithm, NAME, 1..=u32::MAX)?.or(default);
     let most = asked.map_or(elements, |segment| segment / bytes).max(1);
     let count = elements.div_ceil(most);

@@ -89,7 +89,7 @@ pub(crate) fn build(name: &'static str, case: &Case, fabric: &Fabric, cuts: Cuts
     let parts = Blocks::new(c.elements, cuts.trees);
     let mut trees: Vec<Emitter> =
         (0..).zip(&found.trees).map(|(at, tree)| Emitter::new(&mut b, c, tree, &node_of, at)).collect();
-    let chunk_bytes = u64::from(parts.block(0).len.div_ceil(cuts.chunks)) * c.dtype.bytes();
+    let chunk_bytes = u64::from(parts.block(0).len.div_ceil(cuts.chunks)) * c.element_bytes();
     let windows: Vec<usize> =
         found.trees.iter().map(|tree| window(tree, fabric, chunk_bytes, case.ranks().signal_ns)).collect();
     // A chunk of every tree after the other, so that all links of a rank have messages to send.

@@ -38,3 +38,25 @@ fn wrong_input_is_named() {
     assert_eq!(of(Kind::Barrier, 3, 0).input_len(1), 1);
     assert!(Collective::new(Kind::Alltoall, 65_536, 65_536, 0, Operator::Sum, Dtype::F32).is_err());
 }
+
+#[test]
+fn plans_count_large_buffers_in_units() {
+    let planned = |kind, ranks, elements| Collective::planned(kind, ranks, elements, 0, Operator::Sum, Dtype::F32);
+    for (kind, ranks, elements, unit) in [
+        (Kind::Allreduce, 8, u64::from(u32::MAX), 1),
+        (Kind::Allreduce, 8, 1 << 32, 2),
+        (Kind::Allgather, 16, 1 << 28, 2),
+        (Kind::Alltoall, 1 << 10, 1 << 30, 512),
+        (Kind::Barrier, 3, 0, 1),
+    ] {
+        let c = planned(kind, ranks, elements).unwrap();
+        assert_eq!((c.unit, c.element_bytes()), (unit, 4 * u64::from(unit)), "{kind}");
+        assert_eq!(c.count(), if kind == Kind::Barrier { 1 } else { elements }, "{kind}");
+    }
+    let e = planned(Kind::Allreduce, 8, (1 << 32) + 1).unwrap_err();
+    assert_eq!(
+        e.to_string(),
+        "allreduce of 4294967297 elements on 8 ranks has a buffer of more than 4294967295 elements, so it is \
+         planned in units of 2 elements; choose a multiple of 2"
+    );
+}

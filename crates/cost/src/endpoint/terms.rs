@@ -20,7 +20,7 @@ pub fn schedule_terms(schedule: &Schedule) -> Result<Terms, Vec<Diagnostic>> {
     if !found.is_empty() {
         return Err(found.into_vec());
     }
-    let width = schedule.collective().dtype.bytes();
+    let width = schedule.collective().element_bytes();
     let nodes = schedule.node_count();
     let (mut sent, mut received, mut work) = (vec![0u64; nodes], vec![0u64; nodes], vec![0u64; nodes]);
     let mut pairs = rustc_hash::FxHashMap::<(u32, u32), u64>::default();

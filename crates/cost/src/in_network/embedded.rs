@@ -51,7 +51,7 @@ pub fn embedded(machine: &InNetwork, layout: &Layout, configured: &Configured) -
         *reads += u8::from(r.sends());
         *writes += u8::from(r.receives());
     }
-    let bits = 8.0 * configured.collective.dtype.bytes() as f64;
+    let bits = 8.0 * configured.collective.element_bytes() as f64;
     let beta = |e: &Embedding| {
         let of = |&(switch, r): &(u32, unisono_lower::switches::Registers)| {
             let (reads, writes) = shares[switch as usize];

@@ -47,7 +47,7 @@ pub fn message_rounds(
     let chain: Vec<u32> = chains(schedule, &flow, &order, |_, _| 1);
     let node = |id| flow.node_of(id).0;
     let longest: Vec<f64> = chains(schedule, &flow, &order, |a, b| nanoseconds(node(a), node(b)));
-    let width = schedule.collective().dtype.bytes();
+    let width = schedule.collective().element_bytes();
     let mut rounds: Vec<MessageRound> = Vec::new();
     let mut work = FxHashMap::<(u32, u32), u64>::default();
     for &id in &order {

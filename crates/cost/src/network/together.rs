@@ -23,7 +23,7 @@ pub fn groups_together<'a>(
     collective: &Collective,
     groups: impl Iterator<Item = &'a [u32]> + Clone,
 ) -> Option<(&'static dyn Bound, Time)> {
-    let block = (u64::from(collective.elements) * collective.dtype.bytes()) as f64;
+    let block = collective.bytes() as f64;
     let ns = |units: f64| Time::from_ns(units * block / part.fabric.graph().bytes_per_ns());
     let (mut cut, mut partition) = (0.0_f64, 0.0_f64);
     for parts in part.fabric.parts() {

@@ -91,7 +91,7 @@ impl<'a> Parts<'a> {
     /// Hands the message of one push to the phase that reads it, or to each of several phases its part.
     fn charge(&mut self, stream: StreamId, span: Span) {
         let schedule = self.placed.schedule;
-        let wavelets = |elements| Wavelets::of(elements, schedule.collective().dtype.bytes()).0;
+        let wavelets = |elements| Wavelets::of(elements, schedule.collective().element_bytes()).0;
         let sinks = || self.flow.readers_by_sink(stream).map(|readers| Flow::touching(readers, span));
         let mut phases = sinks().flatten().map(|p| schedule.phase(p.instr));
         let Some(first) = phases.next() else { return };
@@ -158,7 +158,7 @@ impl<'a> Parts<'a> {
 
     fn lines(&self, phase: PhaseId, longest: &mut [(u32, u32)]) -> Vec<Terms> {
         let (schedule, placement) = (self.placed.schedule, self.placed.placement);
-        let width = schedule.collective().dtype.bytes();
+        let width = schedule.collective().element_bytes();
         let pes = schedule.node_count();
         let mut loads = Loads {
             sent: vec![0; pes],

@@ -1,29 +1,71 @@
-//! The least cut of a small plane into halves, by trying all.
+//! Cuts of a plane into two parts: stated by its family, or the least of all where they can be tried.
 
 use std::collections::VecDeque;
 
 use unisono_base::interrupt::poll;
 
-use super::{Plane, Speed};
+use super::{Plane, Speed, Topology};
+
+/// A cut of a plane into two parts, into halves where its family states one.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Cut {
+    /// Accelerators of the smaller part.
+    pub inside: u32,
+    /// The rate of the links from one part to the other over the machine's own rate of one link.
+    pub rate: f64,
+}
+
+impl Cut {
+    /// Returns the first of some cuts of `all` accelerators that is best: halves come before other parts, and then the
+    /// cut with the most pairs of accelerators over its rate.
+    pub fn best(all: u32, cuts: impl IntoIterator<Item = Self>) -> Option<Self> {
+        let load = |cut: &Self| f64::from(cut.inside) * f64::from(all - cut.inside) / cut.rate;
+        let key = |cut: &Self| (cut.is_halves(all), load(cut));
+        let better = |best: Self, cut: Self| if key(&cut) > key(&best) { cut } else { best };
+        cuts.into_iter().filter(|cut| cut.inside > 0 && cut.rate > 0.0).reduce(better)
+    }
+
+    /// Returns whether the parts differ by at most one accelerator.
+    pub fn is_halves(&self, all: u32) -> bool {
+        self.inside == all / 2
+    }
+}
+
+/// The least cut of `inside` accelerators below leaves that have `down` accelerators, the last one fewer, and `up`
+/// cables: whole leaves, and a part of one more.
+pub(super) fn below_leaves(inside: u32, all: u32, down: u32, up: u32) -> u32 {
+    let (whole, rest) = (inside / down, inside % down);
+    let others = down.min(all - whole * down) - rest;
+    whole * up.min(down) + rest.min(others + up)
+}
+
+/// Returns the bisection: the rate of the least cut into halves, or of the one that the family states where there are
+/// more than [`MOST_ACCELERATORS`], over the most injection of the accelerators of the smaller half.
+pub fn bisection_share(topology: &dyn Topology, own: Speed) -> Option<f64> {
+    let (all, [_, injection]) = (topology.accelerators(), topology.injection());
+    let least = || Some(Cut { inside: all / 2, rate: least(&topology.plane().ok()?, own, all / 2)? });
+    let stated = || topology.halves().filter(|cut| cut.is_halves(all));
+    let Cut { inside, rate } = if all <= MOST_ACCELERATORS { least() } else { stated() }?;
+    Some(rate / (injection * f64::from(inside)))
+}
 
 /// Parts into halves grow by a factor of four with two more accelerators: with 16 there are 6,435.
 pub const MOST_ACCELERATORS: u32 = 16;
 
-/// Returns the least rate from one half of the accelerators to the other over all ways to part them, divided by the
-/// injection of one half, whose accelerators send `injection` times the machine's `own` rate of a link each. Returns
-/// `None` for an odd number, or for more than [`MOST_ACCELERATORS`].
-pub fn bisection_share(plane: &Plane, own: Speed, injection: f64) -> Option<f64> {
+/// Returns the least rate from `inside` accelerators to the others over all ways to choose them, over the machine's
+/// `own` rate of a link. Returns `None` for more than [`MOST_ACCELERATORS`], or where a part is empty.
+pub fn least(plane: &Plane, own: Speed, inside: u32) -> Option<f64> {
     let n = plane.accelerators();
-    if n == 0 || n % 2 == 1 || n > MOST_ACCELERATORS {
+    if inside == 0 || inside >= n || n > MOST_ACCELERATORS {
         return None;
     }
-    // The last accelerator is always in the other half.
-    let halves = (0_u32..1 << (n - 1)).filter(|half| half.count_ones() == n / 2);
+    // Of equal halves, the last accelerator is always in the other one.
+    let bits = if 2 * inside == n { n - 1 } else { n };
+    let halves = (0_u32..1 << bits).filter(|half| half.count_ones() == inside);
     let rate = |speed: &Option<Speed>| speed.map_or(1.0, |speed| speed.gbps / own.gbps);
     let rates: Vec<f64> = plane.speeds().iter().map(rate).collect();
     let capacities: Vec<f64> = plane.links().iter().map(|link| rates[usize::from(link.speed)]).collect();
-    let cut = halves.map(|half| least_cut(plane, &capacities, half)).min_by(f64::total_cmp)?;
-    Some(cut / (injection * f64::from(n / 2)))
+    halves.map(|half| least_cut(plane, &capacities, half)).min_by(f64::total_cmp)
 }
 
 /// Returns the most flow from the accelerators whose bits are set to the others, which is the capacity of the least cut

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Network, Speed, Topology};
+use super::{Network, Speed, Topology, cut::bisection_share};
 use crate::MachineError;
 
 /// Of all planes where nothing else is said.
@@ -24,7 +24,7 @@ pub struct Facts {
     /// Nothing where a switch is larger than any that is sold.
     pub cost_usd: Option<f64>,
     pub diameter: u32,
-    /// Nothing where no form gives it and the plane is too large to try all halves.
+    /// Nothing where the family states no cut into halves and the plane is too large to try all.
     pub bisection_share: Option<f64>,
     /// Links and nodes that are not there.
     pub failed: Vec<String>,
@@ -82,7 +82,7 @@ impl Network {
             cables: cables(planes),
             cost_usd,
             diameter: topology.diameter(),
-            bisection_share: topology.bisection_share(),
+            bisection_share: bisection_share(topology, self.own_speed()),
             failed: self.failed.clone(),
             kept: topology.kept().map(<[u32]>::to_vec),
             plane: PlaneFacts {

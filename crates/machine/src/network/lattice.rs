@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::topology;
+use super::{cut::Cut, topology};
 use crate::MachineError;
 
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
@@ -82,8 +82,22 @@ impl Lattice {
         u64::from(self.count() / self.dims[dim])
     }
 
-    pub fn longest(&self) -> u32 {
-        self.dims.iter().copied().max().unwrap_or(1)
+    /// The least cut of an array into halves, where a line of nodes is cut by `links` of them: a layer across the
+    /// longest extent, and where that is odd, half of the layer that is left is cut likewise.
+    ///
+    /// Source: Aroca, Fernandez Anta, "Bisection (Band)Width of Product Networks", 2014, for arrays and tori.
+    pub fn halves(&self, links: u32) -> Cut {
+        let mut extents: Vec<u32> = self.dims.iter().copied().filter(|&extent| extent > 1).collect();
+        extents.sort_unstable();
+        let (mut layer, mut cut) = (self.count(), 0);
+        while let Some(extent) = extents.pop() {
+            layer /= extent;
+            cut += layer;
+            if extent % 2 == 0 {
+                break;
+            }
+        }
+        Cut { inside: self.count() / 2, rate: f64::from(links * cut) }
     }
 
     fn board(&self, dim: usize) -> u32 {

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Serialize, de::DeserializeOwned};
 use unisono_base::narrow;
 
-use super::{Boards, BoxNumbers, Plane, Routing, Speed};
+use super::{Boards, BoxNumbers, Plane, Routing, Speed, cut::Cut};
 use crate::{MachineError, machine::of_value};
 
 /// What one plane is made of, as a bill counts it: every cabled port, also those that the simulated plane leaves
@@ -52,9 +52,8 @@ pub trait Topology: Send + Sync + fmt::Debug {
     /// The most cables between two accelerators, by shortest paths; ways on a board count as cables.
     fn diameter(&self) -> u32;
 
-    /// Bandwidth over the smallest cut into halves, over the most injection of so many accelerators; nothing where no
-    /// form gives it.
-    fn bisection_share(&self) -> Option<f64>;
+    /// Returns a cut into halves, or nearly: the least where sizes are even. Nothing where no form gives one.
+    fn halves(&self) -> Option<Cut>;
 
     /// Accelerators are numbered row-major over these extents, where the topology has such an order; a line otherwise.
     fn extents(&self) -> Vec<u32> {

@@ -194,7 +194,7 @@ impl Target for OnRanks {
 
     fn details(&self, plan: &Plan) -> Result<Details, PlanError> {
         let c = &plan.problem.collective;
-        let bytes = u64::from(c.elements) * c.dtype.bytes();
+        let bytes = c.bytes();
         // A candidate that was timed by its rounds is too large to be built for its terms.
         let built = (plan.best().source == TimeSource::Simulated).then(|| plan.schedule().ok()).flatten();
         Ok(Details {

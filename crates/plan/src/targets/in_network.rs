@@ -290,7 +290,7 @@ impl Target for OnSwitches {
             return unsupported("on the cores of this machine it has a time for allreduce only");
         }
         algorithm.supports(&self.host_case(collective), &params)?;
-        let time = Time::from_ns(host_ns(machine, c.ranks, u64::from(c.elements), c.dtype.bytes(), host));
+        let time = Time::from_ns(host_ns(machine, c.ranks, u64::from(c.elements), c.element_bytes(), host));
         Ok(Timed { algorithm, params, time, source: TimeSource::Rounds, estimate: None })
     }
 
@@ -302,8 +302,8 @@ impl Target for OnSwitches {
 
     fn details(&self, plan: &Plan) -> Result<Details, PlanError> {
         let (c, machine) = (&plan.problem.collective, &self.site.machine);
-        let memory_ns = 16.0 * c.dtype.bytes() as f64 / machine.memory_gbps;
-        let limited = memory_ns >= eq2_ns(machine, c.dtype.bytes()) && in_switches(plan.best().algorithm);
+        let memory_ns = 16.0 * c.element_bytes() as f64 / machine.memory_gbps;
+        let limited = memory_ns >= eq2_ns(machine, c.element_bytes()) && in_switches(plan.best().algorithm);
         Ok(Details { note: (limited && c.elements > 1).then(|| MEMORY_LIMITS.to_owned()), ..Details::default() })
     }
 

@@ -158,8 +158,9 @@ fn model(name: &str) -> Result<&'static dyn Model, PlanError> {
     })
 }
 
-const IMPROVED_STAR: &str = "the bound rests on Eq. 1; the paper's improved form for star is not Eq. 1 and leaves out \
-    the first hop, so the ratio may go under 1";
+const IMPROVED_STAR: &str = "the paper's improved form for star leaves out the first hop, so the ratio may go under 1";
+const LEMMA_RING: &str = "Lemma 6.1 counts the larger of what a PE of the ring sends and receives, and its datapath does \
+    both: on the fabric the ring may take twice as long, as the model links counts";
 const SIMULATED: &str = "the time is of a simulation of the emitted form, since the model errs by more than the best \
     candidates differ; cycles and terms of phases are by the model, so they do not add up to the time";
 const AVERAGED: &str = "Eq. 1 averages the load over all links, so on a grid it may go under what its busiest link can \
@@ -314,10 +315,15 @@ impl Target for OnWafer {
             let sharper = estimate.phases.iter().any(|p| p.sharper.is_some());
             if sharper { IMPROVED_STAR } else { AVERAGED }
         });
-        let note = if best.source == TimeSource::Simulated { Some(SIMULATED) } else { note };
+        let is_ring = best.algorithm.name() == "ring" || best.params.iter().any(|(_, value)| value == "ring");
+        let note = match best.source {
+            TimeSource::Simulated => Some(SIMULATED),
+            _ if is_ring && self.model.name() == "paper" => Some(LEMMA_RING),
+            _ => note,
+        };
         let notes: Vec<String> = note.map(str::to_owned).into_iter().chain(self.wafer.assumptions()).collect();
         let schedule = plan.schedule()?;
-        let width = plan.problem.collective.dtype.bytes();
+        let width = plan.problem.collective.element_bytes();
         let needed_bytes = schedule.all_nodes().map(|node| schedule.memory_elements(node) * width).max().unwrap_or(0);
         Ok(Details {
             memory: Some(MemoryReport { needed_bytes, pe_bytes: self.wafer.sram_bytes }),

@@ -93,12 +93,13 @@ impl SharedNetwork {
 
     /// The bound of all groups together; `None` of a kind without one.
     pub fn groups_bound(&self, collective: &Collective, groups: &Groups) -> Option<BoundReport> {
-        groups_together(&self.part, collective, (0..groups.len()).map(|n| groups.group(n))).map(bound_report)
+        groups_together(&self.part, collective, (0..groups.len()).map(|n| groups.group(n)))
+            .map(|bound| bound_report(&self.part, bound))
     }
 
     /// The bound of messages that are sent at the same time.
     pub fn messages_bound(&self, bytes: u64, pairs: &[(u32, u32)]) -> BoundReport {
-        bound_report(messages_together(&self.part, bytes, pairs.iter().copied()))
+        bound_report(&self.part, messages_together(&self.part, bytes, pairs.iter().copied()))
     }
 
     /// The links of all ways of messages between pairs of nodes on `places`.
@@ -138,7 +139,7 @@ impl SharedNetwork {
         (dtype, elements): (Dtype, u64),
         extents: Extents,
     ) -> Result<Case<'static>, PlanError> {
-        let collective = Collective::new(kind, extents.ranks(), elements, root, Operator::Sum, dtype)?;
+        let collective = Collective::planned(kind, extents.ranks(), elements, root, Operator::Sum, dtype)?;
         Ok(Case::on_ranks(collective, prices(&self.part, extents)))
     }
 

@@ -113,6 +113,7 @@ impl<'a> Line<'a> {
 /// # Errors
 /// The first line that does not fit the grammar of [`crate::text`].
 pub fn parse(text: &str) -> Result<(Schedule, Option<Tail<'_>>), ParseError> {
+    check_characters(text)?;
     let (body, tail) = split(text);
     let mut lines =
         body.lines().enumerate().map(|(n, text)| Line::new(n + 1, text)).filter(|line| !line.is_empty()).peekable();
@@ -137,6 +138,19 @@ pub fn parse(text: &str) -> Result<(Schedule, Option<Tail<'_>>), ParseError> {
     }
     let schedule = reader.builder.finish().map_err(|e| ParseError { line: last, message: e.to_string() })?;
     Ok((schedule, tail))
+}
+
+/// Refuses control characters, also in comments and sections, so that every reader sees the same lines: only tabs and
+/// line ends, `\n` or `\r\n`, are accepted.
+fn check_characters(text: &str) -> Result<(), ParseError> {
+    let is_wrong = |at: usize, c: char| match c {
+        '\n' | '\t' => false,
+        '\r' => !text[at + 1..].starts_with('\n'),
+        _ => c.is_control(),
+    };
+    let Some((at, c)) = text.char_indices().find(|&(at, c)| is_wrong(at, c)) else { return Ok(()) };
+    let message = format!("the line has the control character U+{:04X}; remove it", u32::from(c));
+    Err(ParseError { line: text[..at].matches('\n').count() + 1, message })
 }
 
 /// Cuts the text before the first line that starts a `machine` or `placement` section.

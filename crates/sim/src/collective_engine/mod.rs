@@ -143,7 +143,7 @@ fn one(
         rank_of[switch as usize] = narrow::<u32>(rank);
     }
     for embedding in configured.embeddings.iter().filter(|e| e.elements > 0) {
-        let width = configured.collective.dtype.bytes();
+        let width = configured.collective.element_bytes();
         let per_packet = (u64::from(machine.packet_bytes) / width).max(1);
         let packets = u64::from(embedding.elements).div_ceil(per_packet);
         let last = u64::from(embedding.elements) - (packets - 1) * per_packet;

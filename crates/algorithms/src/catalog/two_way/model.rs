@@ -150,7 +150,7 @@ pub fn is_long(case: &Case, pes: u32, elements: u32) -> bool {
 }
 
 fn line(case: &Case, pes: u32, elements: u32) -> Line {
-    let block = Wavelets::of(u64::from(elements), case.collective.dtype.bytes()).0;
+    let block = Wavelets::of(u64::from(elements), case.collective.element_bytes()).0;
     Line { pes, block: block as f64, depth_cycles: case.depth_cycles() }
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn least_bytes(c: &Collective) -> Option<(u64, u64)> {
         Kind::Scatter => (n * others, n),
         Kind::Barrier => return None,
     };
-    Some((sent * c.dtype.bytes(), received * c.dtype.bytes()))
+    Some((sent * c.element_bytes(), received * c.element_bytes()))
 }
 
 impl Bound for Bandwidth {

@@ -60,7 +60,7 @@ impl FanOut {
             broadcast_ticks(ranks, accept, flight)
         };
         let reduces = kind.reduces() && kind != Kind::Barrier;
-        let reduction = if reduces { cheapest.reduce(case.collective.dtype.bytes()) } else { 0 };
+        let reduction = if reduces { cheapest.reduce(case.collective.element_bytes()) } else { 0 };
         Some((out.max(back) + reduction) as f64 / TICKS_PER_NS)
     }
 }

@@ -30,7 +30,7 @@ impl<'a> EndpointCase<'a> {
 
     /// Bytes of what one rank gives or keeps, whichever the collective counts.
     fn bytes(&self) -> f64 {
-        (u64::from(self.collective.elements) * self.collective.dtype.bytes()) as f64
+        (u64::from(self.collective.elements) * self.collective.element_bytes()) as f64
     }
 }
 

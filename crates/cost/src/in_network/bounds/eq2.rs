@@ -4,7 +4,7 @@ use unisono_collective::Kind;
 
 use super::InNetworkCase;
 use crate::in_network::eq2_ns;
-use crate::{Bound, CostProblem, Time};
+use crate::{Bound, CostProblem, Standing, Time};
 
 pub struct Eq2;
 
@@ -21,8 +21,8 @@ impl Bound for Eq2 {
         "one embedding: the whole vector passes each of its links"
     }
 
-    fn measures_plans(&self) -> bool {
-        false
+    fn standing(&self) -> Standing {
+        Standing::OfModel
     }
 
     fn time(&self, problem: &CostProblem) -> Option<Time> {
@@ -33,7 +33,7 @@ impl Bound for Eq2 {
 impl Eq2 {
     fn nanoseconds(case: &InNetworkCase) -> Option<f64> {
         let c = &case.collective;
-        let per_element = eq2_ns(case.machine, c.dtype.bytes());
+        let per_element = eq2_ns(case.machine, c.element_bytes());
         (c.kind == Kind::Allreduce && !case.collective.is_local()).then(|| per_element * f64::from(c.elements))
     }
 }

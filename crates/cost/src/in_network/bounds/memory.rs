@@ -33,7 +33,7 @@ impl Memory {
             Kind::Broadcast | Kind::Reduce => 1.0,
             _ => return None,
         };
-        let bits = 8.0 * c.dtype.bytes() as f64 * f64::from(c.elements);
+        let bits = 8.0 * c.element_bytes() as f64 * f64::from(c.elements);
         let ns = (accesses * bits / case.machine.memory_gbps).max(bits / case.machine.memory_port_gbps);
         (!case.collective.is_local()).then_some(ns)
     }

@@ -1,9 +1,11 @@
-//! Bisection: half of an alltoall's blocks cross any cut into halves, in each direction.
+//! Bisection: half of an alltoall's blocks cross a cut into halves, in each direction.
 //!
-//! (P/2)^2 blocks over the share of the injection of P/2 accelerators that the smallest cut carries. Source:
-//! "HammingMesh", section 3.1 (relative bisection bandwidth).
+//! From a part of h of P accelerators go h (P - h) blocks over the rate of the links that leave the part: of the cut
+//! that the family of the network states, whether or not it is the least. Source: "HammingMesh", section 3.1 (relative
+//! bisection bandwidth).
 
 use unisono_collective::Kind;
+use unisono_machine::network::cut::Cut;
 
 use super::NetworkCase;
 use crate::{Bound, CostProblem, Time};
@@ -34,11 +36,8 @@ impl Bisection {
         if c.kind != Kind::Alltoall || c.ranks != all || all < 2 {
             return None;
         }
-        // An odd number is cut into parts that differ by one.
-        let (small, large) = (f64::from(all / 2), f64::from(all.div_ceil(2)));
-        let block = (u64::from(c.elements) * c.dtype.bytes()) as f64;
-        let crosses = small * large * block;
-        let share = case.topology.bisection_share()?;
-        Some(crosses * case.injection_ns_per_byte() / (large * share))
+        let Cut { inside, rate } = case.topology.halves()?;
+        let crosses = f64::from(inside) * f64::from(all - inside) * c.bytes() as f64;
+        Some(crosses / rate * case.model.ns_per_byte)
     }
 }

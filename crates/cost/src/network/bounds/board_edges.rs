@@ -36,7 +36,7 @@ impl BoardEdges {
         if c.kind != Kind::Alltoall || c.ranks != all || all < 2 {
             return None;
         }
-        let block = (u64::from(c.elements) * c.dtype.bytes()) as f64;
+        let block = c.bytes() as f64;
         let of_dim = |dim: usize| {
             let elsewhere = f64::from(all) - f64::from(all) / f64::from(boards.count[dim]);
             let blocks = f64::from(boards.board[0] * boards.board[1]) * elsewhere;

@@ -50,7 +50,7 @@ impl Cut {
         if c.is_local() {
             return Some(0.0);
         }
-        let block = (u64::from(c.elements) * c.dtype.bytes()) as f64;
+        let block = c.bytes() as f64;
         Some(case.fabric.cut(roots).time() * block / case.fabric.graph().bytes_per_ns())
     }
 }

@@ -40,7 +40,7 @@ impl Flow {
         if c.is_local() {
             return Some(0.0);
         }
-        let block = (u64::from(c.elements) * c.dtype.bytes()) as f64;
+        let block = c.bytes() as f64;
         Some(case.fabric.concurrent_flow()?.time() * block / case.fabric.graph().bytes_per_ns())
     }
 }

@@ -53,7 +53,7 @@ impl Injection {
         let own = |(rank, rate): (u32, &f64)| own_bytes(c, rank) as f64 / rate;
         let slowest = (0..).zip(&rates).map(own).fold(0.0, f64::max);
         let together = match c.kind {
-            Kind::Allreduce => 2.0 * f64::from(c.ranks - 1) * (u64::from(c.elements) * c.dtype.bytes()) as f64,
+            Kind::Allreduce => 2.0 * f64::from(c.ranks - 1) * c.bytes() as f64,
             _ => 0.0,
         };
         Some(slowest.max(together / rates.iter().sum::<f64>()))
@@ -71,5 +71,5 @@ fn own_bytes(c: &Collective, rank: u32) -> u64 {
         Kind::Gather | Kind::Scatter => n,
         Kind::Message | Kind::Barrier => 0,
     };
-    elements * c.dtype.bytes()
+    elements * c.element_bytes()
 }

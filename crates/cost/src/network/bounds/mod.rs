@@ -52,11 +52,6 @@ impl<'a> NetworkCase<'a> {
         Some(Self { collective: problem.collective, network, topology: &**topology, model, fabric })
     }
 
-    /// Of the accelerator that has most.
-    fn injection_ns_per_byte(&self) -> f64 {
-        1.0 / self.network.injection_bytes_per_ns(self.topology)
-    }
-
     /// Returns the bytes that each rank can send in a nanosecond on all links of all planes.
     fn rank_injections(&self) -> Vec<f64> {
         let (network, model) = (self.network, self.model);

@@ -32,7 +32,7 @@ impl Bound for Partition {
         if c.kind != Kind::Allreduce {
             return None;
         }
-        let bytes = (u64::from(c.elements) * c.dtype.bytes()) as f64;
+        let bytes = c.bytes() as f64;
         let parts = case.fabric.partition()?;
         let ns = if c.is_local() { 0.0 } else { parts.time() * bytes };
         Some(Time::from_ns(ns / case.fabric.graph().bytes_per_ns()))

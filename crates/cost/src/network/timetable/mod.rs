@@ -143,7 +143,7 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     fn new(schedule: &'a Schedule, flow: &'a Flow, prices: &'a Prices<'a>) -> Self {
         let count = schedule.instr_count();
-        let width = schedule.collective().dtype.bytes();
+        let width = schedule.collective().element_bytes();
         let (mut all, mut shortest_bytes) = (0, f64::INFINITY);
         for id in (0..count).map(InstrId::new) {
             for (stream, span) in flow.pushes(schedule, id) {
@@ -320,7 +320,7 @@ impl<'a> Run<'a> {
         let host = self.host(node, id);
         let host_ps = self.host_ps(node);
         let operands = schedule.sources(id).len() as u64;
-        let bytes = u64::from(schedule.instr(id).len) * schedule.collective().dtype.bytes();
+        let bytes = u64::from(schedule.instr(id).len) * schedule.collective().element_bytes();
         // Engines of a switch are for its reductions only.
         let is_engine = is_switch && operands > 1;
         let reduce_ns = match (is_switch, is_engine) {

@@ -6,7 +6,7 @@
 use unisono_base::Cycles;
 
 use super::BoundCase;
-use crate::{Bound, CostProblem, Time};
+use crate::{Bound, CostProblem, Standing, Time};
 
 pub struct Printed;
 pub struct Corrected;
@@ -28,8 +28,8 @@ impl Bound for Printed {
         "Eq. 1; root in the corner; its distance of M+N-1 is one more than a grid has"
     }
 
-    fn measures_plans(&self) -> bool {
-        false
+    fn standing(&self) -> Standing {
+        Standing::OfModel
     }
 
     fn time(&self, problem: &CostProblem) -> Option<Time> {
@@ -58,8 +58,8 @@ impl Bound for Corrected {
         "Eq. 1"
     }
 
-    fn measures_plans(&self) -> bool {
-        false
+    fn standing(&self) -> Standing {
+        Standing::OfModel
     }
 
     fn time(&self, problem: &CostProblem) -> Option<Time> {

@@ -45,7 +45,7 @@ impl BoundCase {
     /// Evaluates a bound in cycles on a problem.
     fn time(problem: &CostProblem, cycles: impl Fn(&Self) -> Option<Cycles>) -> Option<Time> {
         let (c, part) = (problem.collective, *problem.on::<WaferPart>()?);
-        let wavelets = Wavelets::of(u64::from(c.elements), c.dtype.bytes()).0;
+        let wavelets = Wavelets::of(u64::from(c.elements), c.element_bytes()).0;
         Some(Time::from_cycles(cycles(&Self { kind: c.kind, root: c.root, wavelets, part })?, part.clock_mhz))
     }
 

@@ -6,7 +6,7 @@
 use unisono_base::{Cycles, narrow};
 
 use super::BoundCase;
-use crate::{Bound, CostProblem, Time};
+use crate::{Bound, CostProblem, Standing, Time};
 
 pub struct Paper1d;
 
@@ -72,8 +72,8 @@ impl Bound for Paper1d {
         "Eq. 1; messages go toward a root at the end of the line; up to 1024 PEs, as it is computed in O(P^3)"
     }
 
-    fn measures_plans(&self) -> bool {
-        false
+    fn standing(&self) -> Standing {
+        Standing::OfModel
     }
 
     fn time(&self, problem: &CostProblem) -> Option<Time> {

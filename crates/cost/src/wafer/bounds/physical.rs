@@ -40,10 +40,6 @@ impl Bound for Physical1d {
         ASSUMES
     }
 
-    fn measures_plans(&self) -> bool {
-        false
-    }
-
     fn time(&self, problem: &CostProblem) -> Option<Time> {
         BoundCase::time(problem, Self::cycles)
     }

@@ -1,5 +1,7 @@
-//! The tight bound on a line: T* >= min over D of B e(P, D) / (P-1) + P-1 + (2 T_R + 1) D, with e(P, D) the least
-//! energy of any tree of depth D whose messages go toward the root.
+//! The optimum of Eq. 1 on a line, which the fabric may undercut: it overlaps what Eq. 1 adds.
+//!
+//! T* >= min over D of B e(P, D) / (P-1) + P-1 + (2 T_R + 1) D, with e(P, D) the least energy of any tree of depth D
+//! whose messages go toward the root.
 //!
 //! Slope `k` occurs `binom(D+k-1, k)` times and e is the sum of the P-1 smallest: the energy of Auto-Gen without its
 //! contention, because trees in pre-order lose nothing. With PEs on both sides of the root both sides share the depth.
@@ -7,7 +9,7 @@
 use unisono_base::Cycles;
 
 use super::BoundCase;
-use crate::{Bound, CostProblem, Time};
+use crate::{Bound, CostProblem, Standing, Time};
 
 pub struct Tight1d;
 
@@ -42,6 +44,10 @@ impl Bound for Tight1d {
 
     fn assumes(&self) -> &'static str {
         "Eq. 1; messages go toward the root, each PE sends its whole partial sum to one PE"
+    }
+
+    fn standing(&self) -> Standing {
+        Standing::ModelOptimum
     }
 
     fn time(&self, problem: &CostProblem) -> Option<Time> {

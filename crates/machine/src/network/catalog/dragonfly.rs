@@ -18,6 +18,7 @@ use unisono_base::interrupt::poll;
 
 use super::super::{
     Bill, Cable, Family, Plane, PlaneBuilder, Routing, Speed, Topology,
+    cut::Cut,
     spread::Spread,
     topology::{self, SWITCH_PORTS},
 };
@@ -181,12 +182,13 @@ impl Topology for Dragonfly {
         if self.accelerators() == 1 { 0 } else { self.between_routers() + 2 }
     }
 
-    /// Half of the groups are cut off: g^2/4 pairs of groups for the injection of half of the accelerators. One group
-    /// alone is cut in half itself. Exact where that number is even and the cut inside groups is wider.
-    fn bisection_share(&self) -> Option<f64> {
+    /// Half of the groups, or of the routers of one group alone, or the cables of half of the accelerators. Least where
+    /// the number that is halved is even and the cut inside groups is wider.
+    fn halves(&self) -> Option<Cut> {
         let (parts, cables) = if self.g > 1 { (self.g, self.global().each) } else { (self.a, 1) };
-        let cut = f64::from(parts / 2) * f64::from(parts.div_ceil(2)) * f64::from(cables);
-        Some((cut / (f64::from(self.accelerators()) / 2.0)).min(1.0))
+        let (half, all) = (parts / 2, self.accelerators());
+        let between = Cut { inside: half * (all / parts), rate: f64::from(half * (parts - half) * cables) };
+        Cut::best(all, [between, Cut { inside: all / 2, rate: f64::from(all / 2) }])
     }
 
     fn plane(&self) -> Result<Plane, MachineError> {

@@ -14,6 +14,7 @@ use serde::Deserialize;
 
 use super::super::{
     Bill, Cable, Family, Plane, PlaneBuilder, Routing, Speed, Topology,
+    cut::{Cut, below_leaves},
     spread::Spread,
     topology::{self, SWITCH_PORTS},
 };
@@ -170,10 +171,11 @@ impl Topology for FatTree {
         }
     }
 
-    /// Half of the leaves are cut off: `up` cables each for the injection of `down` accelerators. Exact where leaves
-    /// are full and even in number, and pods likewise.
-    fn bisection_share(&self) -> Option<f64> {
-        Some((f64::from(self.up) / f64::from(self.down)).min(1.0))
+    /// Half of the accelerators, leaf by leaf. Least where the cables of every leaf are spread evenly over the switches
+    /// above.
+    fn halves(&self) -> Option<Cut> {
+        let (all, inside) = (self.accelerators, self.accelerators / 2);
+        Cut::best(all, [Cut { inside, rate: below_leaves(inside, all, self.down, self.up).into() }])
     }
 
     /// Ports up come before ports down.

@@ -17,7 +17,9 @@ mod routing;
 use serde::Deserialize;
 use unisono_base::narrow;
 
-use super::super::{Bill, BoxNumbers, Cable, Family, Plane, PlaneBuilder, Routing, Speed, Topology, cut, topology};
+use super::super::{
+    Bill, BoxNumbers, Cable, Family, Plane, PlaneBuilder, Routing, Speed, Topology, cut::Cut, topology,
+};
 use crate::MachineError;
 pub use edges::{Edge, parse};
 
@@ -288,9 +290,9 @@ impl Topology for Graph {
         self.diameter
     }
 
-    /// Known where all halves can be tried.
-    fn bisection_share(&self) -> Option<f64> {
-        cut::bisection_share(&self.plane, self.own, self.injection()[1])
+    /// No form gives it.
+    fn halves(&self) -> Option<Cut> {
+        None
     }
 
     fn extents(&self) -> Vec<u32> {

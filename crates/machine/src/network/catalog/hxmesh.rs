@@ -15,6 +15,7 @@ use serde::Deserialize;
 
 use super::super::{
     Bill, Boards, Cable, Family, Plane, PlaneBuilder, Routing, Speed, Topology,
+    cut::{Cut, below_leaves},
     spread::Spread,
     topology::{self, SWITCH_PORTS},
 };
@@ -93,11 +94,13 @@ impl Dimension {
         if self.boards == 1 { self.board.div_ceil(2) } else { 2 * ((self.board - 1) / 2) + self.across() }
     }
 
-    /// Links over the least cut into halves of one line. Half of the boards: all their ports, or all cables above the
-    /// leaves of that half. Of an odd number one board is cut itself.
+    /// Links over a cut into halves of one line. Half of the boards: all their ports, or all cables above the leaves of
+    /// that half. Of an odd number one board is cut itself, where it can be: one port and one trace more.
     fn cut(self) -> u32 {
-        let ports = self.boards + self.boards % 2;
-        if self.tree().targets == 0 { ports } else { ports.min(self.up * self.tree().sources.div_ceil(2)) }
+        let middle = u32::from(self.boards % 2 == 1 && self.board > 1);
+        let inside = self.boards / 2 * 2 + middle;
+        let below = if self.tree().targets == 0 { inside } else { below_leaves(inside, self.ports(), DOWN, self.up) };
+        below + middle
     }
 
     /// Switches and cables of all lines of one row of boards, `lines` of them.
@@ -218,10 +221,13 @@ impl Topology for HxMesh {
     }
 
     /// All lines of one dimension are cut in halves: "HammingMesh", section 3.1, 1/(2a) for an even number of boards of
-    /// a x a. Exact where the extent of the dimension that is cut is even.
-    fn bisection_share(&self) -> Option<f64> {
-        let share = |d: Dimension| f64::from(d.cut()) / f64::from(2 * d.extent());
-        Some(share(self.dims[0]).min(share(self.dims[1])))
+    /// a x a. Least where the extent of the dimension that is cut is even.
+    fn halves(&self) -> Option<Cut> {
+        let along = |dim: usize| {
+            let (d, lines) = (self.dims[dim], self.lines(dim));
+            Cut { inside: d.extent() / 2 * lines, rate: f64::from(d.cut() * lines) }
+        };
+        Cut::best(self.accelerators(), [along(0), along(1)])
     }
 
     fn extents(&self) -> Vec<u32> {

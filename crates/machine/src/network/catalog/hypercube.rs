@@ -6,7 +6,9 @@
 
 use serde::Deserialize;
 
-use super::super::{Bill, Cable, Family, Header, Hop, Plane, PlaneBuilder, Routing, Speed, Topology, topology};
+use super::super::{
+    Bill, Cable, Family, Header, Hop, Plane, PlaneBuilder, Routing, Speed, Topology, cut::Cut, topology,
+};
 use crate::MachineError;
 
 pub const FAMILY: Family = Family {
@@ -65,9 +67,10 @@ impl Topology for Hypercube {
         self.dimensions
     }
 
-    /// One dimension is cut: N/2 links for the injection of N/2 accelerators.
-    fn bisection_share(&self) -> Option<f64> {
-        Some(1.0 / f64::from(self.dimensions))
+    /// One dimension is cut.
+    fn halves(&self) -> Option<Cut> {
+        let half = self.accelerators() / 2;
+        Cut::best(self.accelerators(), [Cut { inside: half, rate: half.into() }])
     }
 
     fn extents(&self) -> Vec<u32> {

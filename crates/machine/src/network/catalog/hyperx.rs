@@ -10,6 +10,7 @@ use unisono_base::narrow;
 
 use super::super::{
     Bill, Cable, Family, Header, Hop, Plane, PlaneBuilder, Routing, Speed, Topology,
+    cut::Cut,
     lattice::{self, Coordinates, Lattice},
     topology,
 };
@@ -138,11 +139,16 @@ impl Topology for HyperX {
         narrow::<u32>(self.switches.dims.len()) + 2
     }
 
-    /// One dimension is cut in halves: K S^2/4 cables a line for the injection of S T/2 accelerators. Exact where that
-    /// S is even.
-    fn bisection_share(&self) -> Option<f64> {
-        let share = |(&s, &k): (&u32, &u32)| f64::from(k * s) / (f64::from(2 * self.terminals) * self.terminal_rate());
-        self.switches.dims.iter().zip(&self.cables).map(share).reduce(f64::min).map(|least| least.min(1.0))
+    /// Half of one dimension, K S^2/4 cables a line, or the cables of half of the accelerators. Least where that S is
+    /// even.
+    fn halves(&self) -> Option<Cut> {
+        let all = self.accelerators();
+        let along = |(&s, &k): (&u32, &u32)| {
+            let (half, lines) = (s / 2, self.switches.count() / s);
+            Cut { inside: half * lines * self.terminals, rate: f64::from(k * half * (s - half) * lines) }
+        };
+        let cables = Cut { inside: all / 2, rate: f64::from(all / 2) * self.terminal_rate() };
+        Cut::best(all, self.switches.dims.iter().zip(&self.cables).map(along).chain([cables]))
     }
 
     fn extents(&self) -> Vec<u32> {

@@ -7,6 +7,7 @@ use unisono_base::narrow;
 
 use super::super::{
     Bill, Cable, Family, Header, Hop, Plane, PlaneBuilder, Routing, Speed, Topology,
+    cut::Cut,
     lattice::{Coordinates, Lattice},
 };
 use crate::MachineError;
@@ -49,9 +50,8 @@ impl Topology for Mesh {
         self.0.dims.iter().map(|d| d - 1).sum()
     }
 
-    /// The longest dimension d is cut once: N/d links for the injection of N/2 accelerators. Exact where d is even.
-    fn bisection_share(&self) -> Option<f64> {
-        Some(2.0 / (f64::from(self.0.longest()) * f64::from(self.ports())))
+    fn halves(&self) -> Option<Cut> {
+        Cut::best(self.accelerators(), [self.0.halves(1)])
     }
 
     fn extents(&self) -> Vec<u32> {

@@ -8,6 +8,7 @@ use unisono_base::narrow;
 
 use super::super::{
     Bill, Boards, Cable, Family, Header, Hop, Plane, PlaneBuilder, Routing, Speed, Topology,
+    cut::Cut,
     lattice::{Coordinates, Lattice},
 };
 use crate::MachineError;
@@ -50,10 +51,9 @@ impl Topology for Torus {
         self.0.dims.iter().map(|d| d / 2).sum()
     }
 
-    /// Half of the longest dimension d is cut twice: 2 N/d links for the injection of N/2 accelerators. Exact where d
-    /// is even.
-    fn bisection_share(&self) -> Option<f64> {
-        Some(4.0 / (f64::from(self.0.longest()) * f64::from(self.ports())))
+    /// A ring is cut twice where a line is cut once.
+    fn halves(&self) -> Option<Cut> {
+        Cut::best(self.accelerators(), [self.0.halves(2)])
     }
 
     fn extents(&self) -> Vec<u32> {

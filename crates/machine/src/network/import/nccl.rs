@@ -40,6 +40,8 @@ pub const FORMAT: Format = Format {
 
 /// CPUs are linked all with all; NCCL itself takes 256 nodes.
 const MOST_CPUS: usize = 1024;
+/// The first architecture whose NVSwitches copy and reduce.
+const FIRST_SHARP: u32 = 90;
 const MOST_LINKS: i64 = 1 << 16;
 
 impl From<XmlError> for Refusal {
@@ -64,6 +66,8 @@ enum Kind {
 struct Server {
     kinds: Vec<Kind>,
     cables: Vec<(usize, usize, f64)>,
+    /// The latest architecture of a GPU on NVSwitches.
+    switched_sm: Option<u32>,
 }
 
 fn read(text: &str, asked: &Asked) -> Result<Network, Refusal> {
@@ -217,6 +221,7 @@ impl Reader {
                 None if element.name == "c2c" || class == "0x068001" => cpu,
                 None if class.starts_with("0x0680") => {
                     let found = &mut self.found;
+                    found.switched_sm = found.switched_sm.max(Some(sm(gpu_element)));
                     *self.nvswitch.get_or_insert_with(|| found.node(Kind::NvSwitch))
                 }
                 // A GPU that the file does not have.
@@ -274,7 +279,7 @@ impl Server {
             }
         }
         let mut new = vec![usize::MAX; self.kinds.len()];
-        let mut left = Self::default();
+        let mut left = Self { switched_sm: self.switched_sm, ..Self::default() };
         for node in (0..self.kinds.len()).filter(|&node| !gone[node]) {
             new[node] = left.node(self.kinds[node]);
         }
@@ -349,7 +354,14 @@ impl Server {
             "{boxes}{gpus} GPU{}, from a topology of NCCL; latencies, packets and buffers are assumed",
             if gpus == 1 { "" } else { "s" }
         );
-        network(asked, summary, fastest, topology)
+        let caveat = match self.switched_sm {
+            Some(sm) if sm >= FIRST_SHARP => format!(
+                "of GPUs with sm {sm} the NVSwitches may copy and reduce (NVLink SHARP), which a topology of NCCL does \
+                 not state and [[switches]] adds"
+            ),
+            _ => String::new(),
+        };
+        Network { caveat, ..network(asked, summary, fastest, topology) }
     }
 }
 
@@ -381,9 +393,14 @@ fn pcie(element: &Element) -> f64 {
     f64::from(width.unwrap_or(16)) * lane / 80.0
 }
 
+/// The architecture of a GPU; 80 where the file states none.
+fn sm(gpu: &Element) -> u32 {
+    gpu.find("sm").and_then(|text| text.trim().parse().ok()).unwrap_or(80)
+}
+
 /// GB/s of one NVLink.
 fn nvlink(gpu: &Element) -> f64 {
-    match gpu.find("sm").and_then(|text| text.trim().parse::<u32>().ok()).unwrap_or(80) {
+    match sm(gpu) {
         100.. => 40.1,
         90..100 => 20.6,
         86 => 12.0,

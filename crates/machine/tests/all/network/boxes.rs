@@ -1,6 +1,6 @@
 //! Equal boxes, joined by shared switches.
 
-use unisono_machine::network::Speed;
+use unisono_machine::network::{Speed, cut::bisection_share};
 
 use crate::network::oracle;
 
@@ -39,7 +39,7 @@ fn nodes_are_numbered_box_by_box() {
     assert_eq!((topology.extents(), topology.accelerators(), topology.diameter()), (vec![2, 2], 4, 5));
     assert_eq!(topology.injection(), [1.0625, 1.0625]);
     // Between the boxes are two interfaces a box.
-    assert_eq!(topology.bisection_share(), Some(2.0 * 25.0 / 400.0 / (2.0 * 1.0625)));
+    assert_eq!(bisection_share(&*topology, oracle::OWN), Some(2.0 * 25.0 / 400.0 / (2.0 * 1.0625)));
     oracle::holds(PAIR);
     oracle::is_billed_as_wired(PAIR);
     oracle::is_connected_as_stated(&format!("{PAIR}\nrouting = 'up-down'\nroot = 10"));

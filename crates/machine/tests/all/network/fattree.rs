@@ -27,9 +27,17 @@ fn ways_are_shortest_and_free_of_deadlock() {
 
 #[test]
 fn the_least_cut_is_the_stated_one() {
-    for sizes in
-        [[16, 2, 4, 4, 8], [16, 2, 4, 2, 8], [16, 2, 4, 1, 8], [12, 2, 3, 2, 4], [16, 2, 2, 2, 8], [8, 2, 2, 4, 8]]
-    {
+    for sizes in [
+        [16, 2, 4, 4, 8],
+        [16, 2, 4, 2, 8],
+        [16, 2, 4, 1, 8],
+        [12, 2, 3, 2, 4],
+        [16, 2, 2, 2, 8],
+        [8, 2, 2, 4, 8],
+        [8, 2, 8, 2, 8],
+        [12, 2, 8, 1, 4],
+        [9, 2, 4, 1, 4],
+    ] {
         oracle::is_bisected_as_stated(&text(sizes));
     }
 }

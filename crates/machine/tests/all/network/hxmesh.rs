@@ -33,7 +33,7 @@ fn tapered_lines_are_connected_and_billed_as_wired() {
     // Both rows have a tree of leaves; 24 cables above them instead of 96 need one switch on top instead of two.
     assert_eq!(full.bill().aoc - tapered.bill().aoc, 2 * (96 - 24));
     assert_eq!(full.bill().switches - tapered.bill().switches, 2);
-    assert!(tapered.bisection_share() < full.bisection_share());
+    assert!(tapered.halves().unwrap().rate < full.halves().unwrap().rate);
     let e = oracle::read("name = 'hxmesh'\nboard = [2, 2]\nboards = [2, 2]\nup = [32, 33]").unwrap_err();
     assert_eq!(e, "test, topology: a leaf has 33 ports up; accepted are 1 to 32");
 }

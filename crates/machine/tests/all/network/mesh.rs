@@ -11,7 +11,9 @@ fn ways_are_shortest_and_free_of_deadlock() {
 
 #[test]
 fn the_least_cut_is_the_stated_one() {
-    for dims in ["[2]", "[8]", "[4, 4]", "[3, 4]", "[2, 8]", "[2, 2, 4]"] {
+    for dims in
+        ["[2]", "[5]", "[8]", "[1, 3]", "[4, 4]", "[3, 4]", "[2, 3]", "[3, 3]", "[5, 2]", "[2, 2, 3]", "[2, 2, 4]"]
+    {
         oracle::is_bisected_as_stated(&format!("name = 'mesh'\ndims = {dims}"));
     }
 }

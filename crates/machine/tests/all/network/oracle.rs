@@ -2,7 +2,11 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use unisono_machine::network::{Cable, FAMILIES, Header, Plane, Routing, Speed, Topology, cut, deadlock};
+use unisono_machine::network::{
+    Cable, FAMILIES, Header, Plane, Routing, Speed, Topology,
+    cut::{self, Cut},
+    deadlock,
+};
 
 /// The speed of links that state none.
 pub const OWN: Speed = Speed { gbps: 400.0, latency_ns: 40.0 };
@@ -114,11 +118,18 @@ pub fn sound_plane(topology: &dyn Topology, text: &str) -> Plane {
     plane
 }
 
-/// The closed form of the bisection beside the least cut.
-pub fn is_bisected_as_stated(text: &str) {
+/// The cut that a family states is a cut of the plane into parts of these sizes, so it is no smaller than the least.
+pub fn is_cut_as_stated(text: &str) -> (Cut, f64) {
     let topology = topology(text);
-    let plane = topology.plane().unwrap();
-    let found = cut::bisection_share(&plane, OWN, f64::from(topology.ports())).unwrap();
-    let stated = topology.bisection_share().unwrap();
-    assert!((found - stated).abs() < 1e-12, "{text}: {found}, stated {stated}");
+    let (stated, plane) = (topology.halves().unwrap(), topology.plane().unwrap());
+    let least = cut::least(&plane, OWN, stated.inside).unwrap();
+    assert!(stated.rate > least * (1.0 - 1e-12), "{text}: {stated:?}, the least is {least}");
+    (stated, least)
+}
+
+/// The stated cut is one into halves, and is the least.
+pub fn is_bisected_as_stated(text: &str) {
+    let (stated, least) = is_cut_as_stated(text);
+    assert!(stated.is_halves(topology(text).accelerators()), "{text}: {stated:?}");
+    assert!((stated.rate / least - 1.0).abs() < 1e-12, "{text}: {stated:?}, the least is {least}");
 }

@@ -11,7 +11,7 @@ fn ways_are_shortest_and_free_of_deadlock() {
 
 #[test]
 fn the_least_cut_is_the_stated_one() {
-    for dims in ["[4]", "[8]", "[4, 4]", "[3, 4]"] {
+    for dims in ["[3]", "[4]", "[5]", "[8]", "[4, 4]", "[3, 4]", "[3, 3]"] {
         oracle::is_bisected_as_stated(&format!("name = 'torus'\ndims = {dims}"));
     }
 }

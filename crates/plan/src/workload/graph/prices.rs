@@ -14,10 +14,7 @@ use rustc_hash::FxHashMap;
 use unisono_algorithms::{Means, Params, ranks::Extents};
 use unisono_base::interrupt::check;
 use unisono_collective::Kind;
-use unisono_cost::{
-    endpoint::{Prices as MessagePrices, seconds},
-    tightest,
-};
+use unisono_cost::endpoint::{Prices as MessagePrices, seconds};
 use unisono_discover::whole_elements;
 use unisono_lower::tasks::Charges;
 use unisono_machine::{Machine, Shape, network::Network};
@@ -34,7 +31,9 @@ use super::{
     routes::messages_at_once,
 };
 use crate::{
-    Asked, BoundReport, Part, PlanError, Problem, Root, Target, Timed, plan_best, report::map, targets::require,
+    Asked, BoundReport, Part, PlanError, Problem, Root, Target, Timed, plan_best,
+    report::{map, tightest_report},
+    targets::require,
 };
 
 /// A group of more ranks is timed by exchanges in closed form alone.
@@ -317,7 +316,7 @@ impl<'a> Prices<'a> {
         let (part, bound) = (self.target.among(&[from, to]).0, bytes > 0);
         let (dtype, elements) = whole_elements(1, bytes.max(1));
         let problem = Problem::new(&Asked { dtype, ..Asked::new(Kind::Message, self.machine, part, elements) })?;
-        let bound = bound.then(|| tightest(&problem.cost())).flatten().map(crate::report::bound_report);
+        let bound = bound.then(|| tightest_report(&problem)).flatten();
         let seconds = shared.map_or_else(|| self.alone(&[from, to], bytes), Ok)?;
         let latency_seconds = match &self.shared {
             Some(shared) => shared.message_seconds(from, to, 0),
@@ -377,7 +376,7 @@ impl<'a> Prices<'a> {
             self.problem(group, &Asked { dtype, root: Root::Rank(root), ..asked })
         };
         let first = problem(groups.group(0))?;
-        let bound = tightest(&first.cost()).map(crate::report::bound_report);
+        let bound = tightest_report(&first);
         let common = Communication { ranks: size, groups: groups.len(), bound, ..nothing };
         let choice = self.graph.choices.get(collected.groups as usize);
         let asked_for = self.algorithms.get(collected.kind.name());
@@ -451,7 +450,7 @@ impl<'a> Prices<'a> {
         let part = self.target.among(&[first, last]).0;
         let (dtype, elements) = whole_elements(1, bytes);
         let problem = Problem::new(&Asked { dtype, ..Asked::new(Kind::Message, self.machine, part, elements) })?;
-        let alone = tightest(&problem.cost()).map(crate::report::bound_report);
+        let alone = tightest_report(&problem);
         let together = self.shared.as_ref().map(|shared| shared.messages_bound(bytes, &pairs));
         let bound = larger(alone, together);
         let seconds = match &self.shared {

@@ -1,0 +1,181 @@
+"""Bounds against the exact linear programs, against simulated times, and beyond the sizes of schedules."""
+
+import itertools
+import random
+from typing import Any
+
+import pytest
+import unisono as un
+from unisono.base.reports import in_cycles
+
+from .conftest import call, json_of
+
+BASE = {
+    "name": "m", "kind": "network", "planes": 1, "link_gbps": 100, "link_latency_ns": 0, "input_latency_ns": 0,
+    "output_latency_ns": 0, "packet_bytes": 4096, "buffer_bytes": 1 << 25,
+}  # fmt: skip
+FAMILIES: dict[str, list[dict[str, Any]]] = {
+    "fattree": [
+        {"accelerators": n, "levels": levels, "down": down, "up": up}
+        for n, levels, (down, up) in itertools.product([4, 8, 9, 12, 18], [2, 3], [(4, 1), (8, 2), (6, 4)])
+    ],
+    "dragonfly": [
+        {"p": p, "a": a, "h": h, "g": g}
+        for p, a, h, g in itertools.product([1, 2, 3], [1, 2, 3], [1, 2], [1, 2, 3, 5])
+        if g - 1 <= a * h and p * a * g > 1
+    ],
+    "hyperx": [
+        {"dims": dims, "terminals": t, "cables": [k] * len(dims), "terminal_gbps": gbps}
+        for dims, t, k, gbps in itertools.product([[2], [3], [5], [2, 3], [3, 3]], [1, 3], [1, 2], [50, 100])
+    ],
+    "hxmesh": [
+        {"board": board, "boards": boards}
+        for board, boards in itertools.product([[1, 1], [1, 2], [2, 2], [3, 1]], [[1, 2], [2, 2], [1, 3], [3, 2]])
+    ],
+    "torus": [{"dims": dims} for dims in ([3], [5], [3, 3], [4, 3], [5, 4], [3, 3, 3])],
+    "mesh": [{"dims": dims} for dims in ([2], [3], [5], [2, 3], [5, 2], [3, 3], [2, 4], [2, 2, 3])],
+    "hypercube": [{"dimensions": d} for d in (1, 2, 3, 4)],
+}
+
+
+def machine(topology: dict[str, Any], **keys: Any) -> un.Machine:
+    return un.machine({**BASE, **keys, "topology": topology})
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_closed_form_exceeds_the_linear_program(family: str) -> None:
+    """`flow` and `cut` are optima of linear programs, so a larger bound would exclude a schedule that there is."""
+    exact = {"alltoall": "flow", "allgather": "cut", "reduce-scatter": "cut", "broadcast": "cut", "reduce": "cut"}
+    for sizes in FAMILIES[family]:
+        on = machine({"name": family, **sizes})
+        for collective, optimum in exact.items():
+            found = {bound["name"]: bound["seconds"] for bound in un.bounds(collective, on, bytes=1 << 20)}
+            for name in found.keys() - {"latency"}:
+                assert found[name] <= found[optimum] * (1 + 1e-6), (sizes, collective, name)
+
+
+def test_a_partly_filled_leaf_is_no_bottleneck() -> None:
+    """Eight accelerators on one leaf exchange through it; its cables up lead nowhere."""
+    on = machine({"name": "fattree", "accelerators": 8, "levels": 2, "down": 8, "up": 2})
+    plan = un.plan("alltoall", on, bytes="64KiB")
+    assert plan.bound["seconds"] <= un.simulate(plan.schedule, on).seconds
+    assert on.topology is not None
+    assert on.topology["bisection_share"] == 1.0
+
+
+def drawn(draw: random.Random) -> un.Machine:
+    """A network of 3 to 6 accelerators and up to 2 switches, with unlike links."""
+    accelerators, switches = draw.randint(3, 6), draw.randint(0, 2)
+    nodes = accelerators + switches
+    edges = {(draw.randrange(at), at) for at in range(1, nodes)}
+    edges |= {tuple(sorted(draw.sample(range(nodes), 2))) for _ in range(draw.randint(0, nodes))}  # type: ignore[misc]
+    lines = [f"{a} {b} gbps={draw.choice([10, 50, 100, 300])}" for a, b in sorted(edges)]
+    switch = draw.choice([[], [{"multicast": True, "operators": ["sum"]}]]) if switches else []
+    topology = {"name": "graph", "accelerators": accelerators, "edges": "\n".join(lines), "routing": "up-down"}
+    return machine(topology, link_latency_ns=draw.choice([0, 100]), **({"switches": switch} if switch else {}))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_simulated_time_on_a_network_is_below_a_bound(seed: int) -> None:
+    draw = random.Random(seed)
+    for collective in ("allreduce", "allgather", "alltoall", "broadcast", "reduce-scatter"):
+        on, size = drawn(draw), draw.choice([64, 4096, 1 << 17])
+        plan = un.plan(collective, on, bytes=size)
+        ran = un.simulate(plan.schedule, on).seconds
+        for bound in un.bounds(collective, on, bytes=size):
+            assert ran >= bound["seconds"] * (1 - 1e-9), (on.describe(), collective, bound["name"])
+
+
+@pytest.mark.parametrize(
+    ("collective", "elements"), [("reduce", 1), ("reduce", 8), ("allreduce", 4), ("broadcast", 16)]
+)
+def test_no_simulated_time_on_a_wafer_is_below_a_bound(collective: str, elements: int) -> None:
+    """The fabric overlaps what Eq. 1 adds, so its optimum is no bound: a reduce on 16 PEs takes 21 of 28."""
+    for shape in ((5,), (16,), (3, 4)):
+        last = un.plan(collective, "wse2", shape=shape, elements=elements)
+        for candidate in last.candidates[:4]:
+            name, params = candidate["algorithm"], candidate["params"]
+            plan = un.plan(collective, "wse2", shape=shape, elements=elements, algorithm=name, params=params)
+            ran = un.simulate(plan.schedule).cycles or 0
+            bounds = un.bounds(collective, "wse2", shape=shape, elements=elements)
+            assert all(ran >= in_cycles(b) for b in bounds if b["standing"] == "bound"), (shape, name, params)
+            assert plan.bound["standing"] == "bound"
+
+
+def test_the_optimum_of_a_model_is_named_as_such() -> None:
+    options = ["reduce", "--machine", "wse2", "--shape", "16", "--elements", "1"]
+    report = json_of("plan", *options)
+    assert (report["lower_bound"]["name"], report["lower_bound"]["cycles"]) == ("physical-1d", 21)
+    assert (report["model_optimum"]["name"], report["model_optimum"]["cycles"]) == ("tight-1d", 28)
+    shown = call("plan", *options).out
+    assert "\nmodel optimum  28 cycles, 0.033 µs (tight-1d: Eq. 1; messages go toward the root" in shown
+    assert "\nassumes" not in shown
+    network = call("plan", "allreduce", "--machine", "dgx-h100", "--ranks", "2", "--bytes", "1MiB")
+    assert "\nassumes    bytes neither compressed nor sent twice; switches reduce only where" in network.out
+    listed = {bound["name"]: bound["standing"] for bound in json_of("bound", *options)["bounds"]}
+    assert listed == {"paper-1d": "of-model", "physical-1d": "bound", "tight-1d": "model-optimum"}
+    piuma = json_of("bound", "allreduce", "--machine", "piuma", "--nodes", "2", "--elements", "64")["bounds"]
+    assert {b["name"] for b in piuma if b["standing"] == "of-model"} == {"eq-2"}
+
+
+def test_a_ring_by_the_lemma_has_a_note() -> None:
+    plan = un.plan("allreduce", "wse2", shape=8, elements=3000, algorithm="ring", model="paper")
+    assert "on the fabric the ring may take twice as long" in (plan.report()["note"] or "")
+    assert 1.5 * in_cycles(plan.predicted) < (un.simulate(plan.schedule).cycles or 0)
+
+
+def test_plans_and_bounds_count_beyond_32_bits() -> None:
+    """Buffers that a schedule cannot hold are planned in units of several elements, with the same times."""
+    ranks = {"name": "e", "kind": "endpoint", "model": "hockney", "alpha_ns": 10, "beta_ns_per_byte": 0.1, "ranks": 8}
+    for collective, at, size in (
+        ("allgather", un.machine("dgx-a100", nodes=2), 1 << 30),
+        ("allreduce", un.machine("dgx-h100"), 1 << 34),
+        ("alltoall", un.machine("torus2d-small"), 1 << 30),
+        ("allreduce", un.machine(ranks), 1 << 34),
+    ):
+        large, small = (un.bounds(collective, at, bytes=n) for n in (size, size // 1024))
+        for bound, part in zip(large, small, strict=True):
+            if bound["name"] not in ("latency", "fan-out"):
+                assert bound["seconds"] == pytest.approx(1024 * part["seconds"], rel=1e-3), (collective, bound["name"])
+    bits = {dtype: un.bounds("allreduce", "dgx-h100", bytes=1 << 35, dtype=dtype) for dtype in ("f16", "f32", "f64")}
+    assert (
+        [b["seconds"] for b in bits["f16"]]
+        == [b["seconds"] for b in bits["f32"]]
+        == [b["seconds"] for b in bits["f64"]]
+    )
+
+
+def test_a_plan_without_a_schedule_says_so(tmp_path: Any) -> None:
+    options = ["allreduce", "--machine", "dgx-h100", "--ranks", "4", "--algorithm", "ring", "--bytes", "16GiB"]
+    report = json_of("plan", *options)
+    half = json_of("plan", *options[:-1], "8GiB")
+    assert (report["elements"], report["bytes"], report["algorithm"]) == (1 << 32, 1 << 34, half["algorithm"])
+    assert report["predicted"]["seconds"] == pytest.approx(2 * half["predicted"]["seconds"], rel=1e-2)
+    for ran in (
+        call("plan", *options, "-o", str(tmp_path / "a.sched")),
+        call("schedule", *options, "-o", str(tmp_path / "a.sched")),
+    ):
+        assert ran.code == 2
+        assert "allreduce of 4294967296 elements has a time and no schedule" in ran.err
+        assert "plan at most 4294967295 elements" in ran.err
+    odd = call("plan", *options[:-2], "--elements", str((1 << 32) + 1))
+    assert odd.code == 2
+    assert "is planned in units of 2 elements; choose a multiple of 2" in odd.err
+
+
+TOPOLOGY = """<system version="1">
+<cpu numaid="0" affinity="ff" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="85">
+{}</cpu></system>"""
+GPU = """<pci busid="0000:0{0}:00.0" class="0x030200" link_speed="16 GT/s" link_width="16">
+<gpu dev="{0}" sm="{1}" rank="{0}"><nvlink target="0000:ff:00.0" count="12" tclass="0x068000"/></gpu></pci>
+"""
+
+
+@pytest.mark.parametrize(("sm", "says"), [(80, False), (90, True), (100, True)])
+def test_a_bound_names_what_an_imported_machine_may_lack(sm: int, says: bool, tmp_path: Any) -> None:
+    file = tmp_path / "topo.xml"
+    file.write_text(TOPOLOGY.format("".join(GPU.format(n, sm) for n in range(4))))
+    on = un.import_machine(file)
+    bound = un.plan("allreduce", on, bytes="1MiB").bound
+    assert ("NVLink SHARP" in (bound["assumes"] or "")) is says
+    assert un.machine(on.describe()).describe() == on.describe()
