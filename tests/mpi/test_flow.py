@@ -261,7 +261,7 @@ def test_a_schedule_that_did_not_run_is_no_measurement(share: list[str], tmp_pat
     """As where ranks have no plan: calls go to the library, whose times would be taken for the schedule's."""
     out = tmp_path / "t.plan"
     (tmp_path / "lost.py").write_text(LOST)
-    few = ["--sizes", "4KiB", "--rounds", "2", "--candidates", "1", *share, "-o", out]
+    few = ["--sizes", "4KiB", "--rounds", "2", "--candidates", "1", *share, "-o", str(out)]
     done = launch(OPEN_MPI, 2, tmp_path / "lost.py", "tune", "allreduce", "--machine", "paper-sim", *few)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "did not run where it was measured: calls of allreduce of 4096 bytes on 2 ranks" in done.stderr

@@ -35,11 +35,13 @@ def test_ranks_end_with_the_command(environment: Path, number: signal.Signals, t
     ranks.mkdir()
     (tmp_path / "rank.py").write_text(RANK)
     python = environment / "bin" / "python"
-    command = [PROGRAM, "run", "-n", "2", "--", python, tmp_path / "rank.py", ranks]
+    command = list(map(str, [PROGRAM, "run", "-n", "2", "--", python, tmp_path / "rank.py", ranks]))
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    quiet = subprocess.DEVNULL
     # In a session of its own, as a job of a scheduler is.
-    with subprocess.Popen(command, env={**os.environ, **root}, start_new_session=True, **quiet) as job:
+    with subprocess.Popen(
+        command, env={**os.environ, **root}, start_new_session=True, stdout=quiet, stderr=quiet
+    ) as job:
         try:
             for _ in range(MOST_POLLS):
                 if len(pids := [int(path.name) for path in ranks.iterdir()]) == 2:
