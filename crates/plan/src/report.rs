@@ -92,7 +92,10 @@ pub struct PlanReport {
     pub predicted: Prediction,
     pub lower_bound: Option<BoundReport>,
     pub ratio: Option<f64>,
+    /// All notes in one text.
     pub note: Option<String>,
+    /// What the times leave out, assume, or come from.
+    pub notes: Vec<String>,
     pub candidates: Vec<CandidateReport>,
 }
 
@@ -126,7 +129,9 @@ impl Plan {
         };
         let details = target.details(self)?;
         let uncounted = self.form.as_ref().and_then(Format::emitter).and_then(|emitter| emitter.uncounted(c));
-        let notes: Vec<_> = details.note.into_iter().chain(uncounted).collect();
+        let bytes = u64::from(c.elements) * c.dtype.bytes();
+        let of_machine = target.machine().notes(bytes, Some(target.model()));
+        let notes: Vec<_> = details.note.into_iter().chain(of_machine).chain(uncounted).collect();
         let predicted = Prediction { phases: details.phases, ..Prediction::new(best.time, best.source, details.terms) };
         Ok(PlanReport {
             collective: c.kind.name(),
@@ -134,7 +139,7 @@ impl Plan {
             shape: target.shape(),
             ranks: c.ranks,
             elements: c.elements,
-            bytes: u64::from(c.elements) * c.dtype.bytes(),
+            bytes,
             dtype: c.dtype.name(),
             operator: c.operator.name(),
             root: c.root,
@@ -148,6 +153,7 @@ impl Plan {
             lower_bound: bound.map(bound_report),
             ratio: ratio(best, least),
             note: (!notes.is_empty()).then(|| notes.join("; ")),
+            notes,
             candidates: self.candidates.iter().zip(&self.expressible).map(candidate).collect(),
         })
     }

@@ -169,7 +169,10 @@ class PlanReport(TypedDict):
     predicted: PredictedTime
     lower_bound: Bound | None
     ratio: float | None
+    #: All notes in one text.
     note: str | None
+    #: What the times leave out, assume, or come from.
+    notes: list[str]
     candidates: list[Candidate]
 
 
@@ -324,6 +327,8 @@ class SimulationReport(TypedDict):
     deadlock: list[str]
     calibrated: dict[str, Any] | None
     beside: list[dict[str, Any]] | None
+    #: What the time leaves out or assumes.
+    notes: list[str]
     files: list[str]
 
 

@@ -229,7 +229,7 @@ def print_report(report: PlanReport, candidates: int | None) -> None:
             ("bound", f"{cycles_and_time(bound)} ({bound['name']})" if bound else ""),
             ("ratio", f"{report['ratio']:.3f}" if report["ratio"] is not None else ""),
             ("memory", memory_text(report["memory"])),
-            ("note", report.get("note") or ""),
+            *(("note", note) for note in report["notes"]),
         ]
     )
     print_lines("")

@@ -315,7 +315,6 @@ impl Target for OnWafer {
             if sharper { IMPROVED_STAR } else { AVERAGED }
         });
         let note = if best.source == TimeSource::Simulated { Some(SIMULATED) } else { note };
-        let notes: Vec<String> = note.map(str::to_owned).into_iter().chain(self.wafer.assumptions()).collect();
         let schedule = plan.schedule()?;
         let width = plan.problem.collective.dtype.bytes();
         let needed_bytes = schedule.all_nodes().map(|node| schedule.memory_elements(node) * width).max().unwrap_or(0);
@@ -323,7 +322,7 @@ impl Target for OnWafer {
             memory: Some(MemoryReport { needed_bytes, pe_bytes: self.wafer.sram_bytes }),
             terms: Some(estimate.total()),
             phases: Some(self.phases(estimate)),
-            note: (!notes.is_empty()).then(|| notes.join("; ")),
+            note: note.map(str::to_owned),
         })
     }
 

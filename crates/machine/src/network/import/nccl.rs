@@ -7,6 +7,8 @@
 //!     <pci ...><nic><net name dev speed/></nic></pci>
 //! ```
 //!
+//! A device that is cut in partitions has several `<gpu>` in one `<pci>`, each a rank of its own (NCCL, MLOPart).
+//!
 //! GPUs are accelerators, in the order of their ranks, or devices where ranks repeat. Switches of PCIe and CPUs are
 //! switches. All NVSwitches are one switch, as in NCCL. Switches that lead nowhere are left out. Rates are those of
 //! NCCL and RCCL: GB/s of an NVLink by `sm` (60: 18, 70 and 80: 20, 86: 12, 90: 20.6, 100: 40.1), of an xGMI link by
@@ -41,6 +43,8 @@ pub const FORMAT: Format = Format {
 /// CPUs are linked all with all; NCCL itself takes 256 nodes.
 const MOST_CPUS: usize = 1024;
 const MOST_LINKS: i64 = 1 << 16;
+/// GPUs that a sentence lists.
+const MOST_LISTED: usize = 8;
 
 impl From<XmlError> for Refusal {
     fn from(error: XmlError) -> Self {
@@ -92,8 +96,8 @@ fn read(text: &str, asked: &Asked) -> Result<Network, Refusal> {
 #[derive(Default)]
 struct Reader {
     found: Server,
-    /// By host and bus.
-    gpus: BTreeMap<(String, String), usize>,
+    /// By host and bus; several ranks may share the bus of a GPU that is cut in partitions (MLOPart).
+    gpus: BTreeMap<(String, String), Vec<usize>>,
     nvswitch: Option<usize>,
 }
 
@@ -160,16 +164,38 @@ impl Reader {
         }
         let rate = pcie(element);
         let child = |name: &str| element.children.iter().find(|e| e.name == name);
-        if let Some(gpu) = child("gpu") {
-            let whole = |key: &str| gpu.find(key).and_then(|text| text.trim().parse().ok());
-            let node = self.found.node(Kind::Gpu(whole("rank"), whole("dev")));
-            self.found.cables.push((parent, node, rate));
+        let gpus: Vec<&Element> = element.children.iter().filter(|e| e.name == "gpu").collect();
+        if !gpus.is_empty() {
             let bus = bus(element.text("busid")?);
-            if self.gpus.insert((host.to_owned(), bus), node).is_some() {
-                let message = format!("two GPUs have the busid {}", xml::short(element.text("busid")?));
-                return Err(Refusal { line: Some(element.line), message });
+            let refused = |message| Err(Refusal { line: Some(element.line), message });
+            if self.gpus.contains_key(&(host.to_owned(), bus.clone())) {
+                return refused(format!("two GPUs have the busid {}", xml::short(element.text("busid")?)));
             }
-            linked.extend(gpu.children.iter().map(|e| Linked { element: e, gpu: node, gpu_element: gpu, cpu, host }));
+            let number = |gpu: &Element, key: &str| gpu.find(key).and_then(|text| text.trim().parse().ok());
+            let ranks: Vec<Option<i64>> = gpus.iter().map(|gpu| number(gpu, "rank")).collect();
+            if gpus.len() > 1 && !are_unlike(&ranks) {
+                let bus = xml::short(element.text("busid")?);
+                return refused(format!(
+                    "the device {bus} has {} <gpu>, and their ranks do not differ; accepted are several <gpu> of one device \
+                     that are ranks of their own",
+                    gpus.len()
+                ));
+            }
+            // Partitions of a GPU share its way to PCIe.
+            let device = if gpus.len() > 1 {
+                let device = self.found.node(Kind::Pci);
+                self.found.cables.push((parent, device, rate));
+                device
+            } else {
+                parent
+            };
+            for gpu in gpus {
+                let node = self.found.node(Kind::Gpu(number(gpu, "rank"), number(gpu, "dev")));
+                self.found.cables.push((device, node, rate));
+                self.gpus.entry((host.to_owned(), bus.clone())).or_default().push(node);
+                let links = gpu.children.iter();
+                linked.extend(links.map(|e| Linked { element: e, gpu: node, gpu_element: gpu, cpu, host }));
+            }
         } else if let Some(nic) = child("nic") {
             let node = self.nic(nic)?;
             self.found.cables.push((parent, node, rate));
@@ -212,8 +238,14 @@ impl Reader {
             }
             let target = element.find("target").map(bus).unwrap_or_default();
             let class = element.find("tclass").unwrap_or("");
-            let other = match self.gpus.get(&(host.to_owned(), target)).copied() {
-                Some(other) => other,
+            let other = match self.gpus.get(&(host.to_owned(), target)).map(Vec::as_slice) {
+                Some([other]) => *other,
+                // The file does not say which of the partitions has the link.
+                Some(_) => {
+                    let message =
+                        "a link leads to a device with several ranks; accepted are links of theirs to NVSwitches";
+                    return Err(Refusal { line: Some(element.line), message: message.to_owned() });
+                }
                 None if element.name == "c2c" || class == "0x068001" => cpu,
                 None if class.starts_with("0x0680") => {
                     let found = &mut self.found;
@@ -349,7 +381,35 @@ impl Server {
             "{boxes}{gpus} GPU{}, from a topology of NCCL; latencies, packets and buffers are assumed",
             if gpus == 1 { "" } else { "s" }
         );
-        network(asked, summary, fastest, topology)
+        let mut made = network(asked, summary, fastest, topology);
+        made.notes.extend(self.odd(&numbers));
+        made
+    }
+
+    /// Returns a sentence about GPUs whose links are unlike those of the others, as those of a broken one are.
+    fn odd(&self, numbers: &[usize]) -> Option<String> {
+        let is_fast = |node: usize| matches!(self.kinds[node], Kind::Gpu(..) | Kind::NvSwitch);
+        let mut rates: BTreeMap<usize, f64> = BTreeMap::new();
+        for (node, _) in self.kinds.iter().enumerate().filter(|(_, kind)| matches!(kind, Kind::Gpu(..))) {
+            let own = self.cables.iter().filter(|&&(a, b, _)| (a == node && is_fast(b)) || (b == node && is_fast(a)));
+            rates.insert(numbers[node], own.map(|cable| cable.2).sum());
+        }
+        let has_switch = self.kinds.contains(&Kind::NvSwitch);
+        let most = rates.values().copied().fold(0.0, f64::max);
+        // Without a switch GPUs of a regular box have unlike links where the file is of a part of it.
+        let odd: Vec<_> =
+            rates.iter().filter(|&(_, &rate)| rate == 0.0 || has_switch && rate < most * (1.0 - 1e-9)).collect();
+        if most == 0.0 || odd.is_empty() {
+            return None;
+        }
+        let gpus = if odd.len() == 1 { "GPU" } else { "GPUs" };
+        let listed: Vec<String> =
+            odd.iter().take(MOST_LISTED).map(|(gpu, rate)| format!("{gpu} ({rate:.1} GB/s)")).collect();
+        let more = odd.len().checked_sub(MOST_LISTED + 1).map_or(String::new(), |n| format!(" and {} more", n + 1));
+        Some(format!(
+            "{gpus} {}{more} have slower links to other GPUs than the rest ({most:.1} GB/s): look at the file, or at the box",
+            listed.join(", ")
+        ))
     }
 }
 
