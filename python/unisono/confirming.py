@@ -8,6 +8,7 @@ ones that were confirmed. Short sizes have a stricter rule (:func:`refusal`).
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil
 from statistics import median
 from typing import Any
@@ -16,9 +17,14 @@ from unisono._core import Plan
 from unisono.measuring import Contest, contest
 from unisono.mpi.collectives import Collectives
 from unisono.mpi.groups import members, nodes, wait_for
-from unisono.tuning import MOSTLY, SHORT, Row, contestants, is_idle
+from unisono.mpi.library import together
+from unisono.tuning import MOSTLY, SHORT, Row, contestants, is_idle, unserved
 
-__all__ = ["Trial", "confirm", "joined", "kept", "refusal", "trial_counts"]
+__all__ = ["LEAST_FACTOR", "Trial", "confirm", "joined", "kept", "refusal", "trial_counts"]
+
+
+#: A schedule serves sizes up to this factor above the first at least; shorter ranges are the library's.
+LEAST_FACTOR = 2
 
 
 @dataclass(frozen=True)
@@ -61,8 +67,8 @@ def trial_counts(row: Row, counts: Sequence[int]) -> list[int]:
 def kept(row: Row, verdicts: Sequence[tuple[int, bool]]) -> list[Row]:
     """The row as it is written: the sizes between those that were confirmed, and the library for the others.
 
-    ``verdicts`` are sizes in bytes, ascending, each with whether the schedule was confirmed there. What the library
-    serves holds under any conditions.
+    Ranges that are shorter than :data:`LEAST_FACTOR` are the library's too. ``verdicts`` are sizes in bytes, ascending,
+    each with whether the schedule was confirmed there. What the library serves holds under any conditions.
     """
     held: list[tuple[int, int | None]] = []
     for at, (size, holds) in enumerate(verdicts):
@@ -74,6 +80,8 @@ def kept(row: Row, verdicts: Sequence[tuple[int, bool]]) -> list[Row]:
         held[0] = (row.first_bytes, held[0][1])
     if held and verdicts[-1][1]:
         held[-1] = (held[-1][0], row.last_bytes)
+    # A size that was confirmed alone says little about others, and calls seldom have exactly that one.
+    held = [(start, end) for start, end in held if end is None or end >= LEAST_FACTOR * max(start, 1) - 1]
     found, first = [], row.first_bytes
     for start, end in held:
         if start > first:
@@ -122,6 +130,7 @@ def confirm(
     wanted = world.bcast([(group, [trial_counts(row, counts) for row in of]) for group, of in groups.items()])
     for done, ((collective, ranks, per_node), at) in enumerate(wanted):
         own = groups.get((collective, ranks, per_node), [])
+        lost: list[int] = []
         chosen = members(machine, ranks, per_node) or []
         if world.rank in chosen:
             group = world.Create_group(world.group.Incl(chosen))
@@ -129,15 +138,29 @@ def confirm(
             plans = [[row.plan] for row, of in zip(own, at, strict=True) for _ in of] if world.rank == 0 else None
             tuned, results = _measured(mpi, group, collective, sizes, plans, rounds)
             group.Free()
+            ran = {count: result.timings[1] for count, result in results.items()}
+            lost = [4 * count for count, timing in ran.items() if timing.served != timing.calls]
             # The other ranks only took part in the measurement.
             for row, of in zip(own, at, strict=True) if world.rank == 0 else ():
                 verdicts = [_trial(row, count, results[count], rounds, idle) for count in of]
-                trials += verdicts
                 sized = [(trial.bytes, trial.kept) for trial in verdicts]
-                found[id(row)] = kept(replace(row, tuned=tuned), sized)
+                parts = found[id(row)] = kept(replace(row, tuned=tuned), sized)
+                trials += [_in_range(trial, parts) for trial in verdicts]
         wait_for(world)
+        together(world, partial(_check_served, collective, ranks, lost))
         progress(done + 1, len(wanted))
     return joined([part for row in rows for part in found[id(row)]]), trials
+
+
+def _check_served(collective: str, ranks: int, lost: Sequence[int]) -> None:
+    """Refuses sizes at which the schedule did not run.
+
+    Raises:
+        Error: there is one.
+
+    """
+    if lost:
+        raise unserved(collective, ranks, lost[0], "the chosen schedule")
 
 
 def _measured(
@@ -157,6 +180,14 @@ def _trial(row: Row, count: int, result: Contest, rounds: int, idle: bool) -> Tr
     ratio = median(own / other for own, other in zip(schedule.rounds, library.rounds, strict=True))
     why = refusal(4 * count, ratio, result.won_all(1), rounds, idle=idle)
     return Trial(row.collective, row.ranks, row.per_node, 4 * count, row.name, ratio, why)
+
+
+def _in_range(trial: Trial, rows: Sequence[Row]) -> Trial:
+    """The trial, with a reason where the schedule was confirmed and serves no range around the size."""
+    where = (trial.collective, trial.ranks, trial.per_node, trial.bytes)
+    if not trial.kept or any(row.plan is not None and row.covers(*where) for row in rows):
+        return trial
+    return replace(trial, why=f"it was confirmed for a range shorter than a factor of {LEAST_FACTOR}")
 
 
 def refusal(size: int, ratio: float, won: int, rounds: int, *, idle: bool) -> str:

@@ -17,7 +17,20 @@ from unisono.measurements import Point
 from unisono.measuring import Contest, Timing, contest
 from unisono.mpi.collectives import Collectives
 from unisono.mpi.groups import wait_for
-from unisono.tuning import LIBRARY, MOSTLY, SHORT, Cell, Contender, Family, contestants, families_of, is_idle, offers
+from unisono.mpi.library import together
+from unisono.tuning import (
+    LIBRARY,
+    MOSTLY,
+    SHORT,
+    Cell,
+    Contender,
+    Family,
+    check_served,
+    contestants,
+    families_of,
+    is_idle,
+    offers,
+)
 
 __all__ = ["Spent", "Try", "cells_of", "expected_of", "points_of", "tune_share"]
 
@@ -134,6 +147,7 @@ def tune_share(
         for cell in cells_of(name, tries, belief, timings, rounds, idle):
             cells.setdefault((name, cell.ranks, cell.per_node), []).append(cell)
         measured, points = measured + len(timings), points + len(tries)
+    together(world, lambda: check_served(cell for of in cells.values() for cell in of))
     return (families_of(collectives, limits, counts, cells) if world.rank == 0 else []), Spent(measured, points)
 
 

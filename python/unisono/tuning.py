@@ -1,20 +1,20 @@
 """Decision tables by measurement: the model proposes, interleaved rounds decide, the library stays where it is good."""
 
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from unisono import _core
-from unisono._core import Machine, Plan
+from unisono._core import Error, Machine, Plan
 from unisono.measuring import contest
 from unisono.mpi.collectives import Collectives
 from unisono.mpi.groups import members, nodes, wait_for
-from unisono.planning import save_plans
+from unisono.mpi.library import together
+from unisono.planning.plan_files import encoded_plans
 
 __all__ = [
     "LIBRARY",
@@ -24,6 +24,7 @@ __all__ = [
     "Contender",
     "Family",
     "Row",
+    "check_served",
     "contestants",
     "families_of",
     "groups",
@@ -31,6 +32,7 @@ __all__ = [
     "offers",
     "rows_of",
     "tune",
+    "unserved",
 ]
 
 #: The MPI library's own.
@@ -54,7 +56,7 @@ class Contender:
     seconds: float
     #: Rounds in which it was faster than the library.
     won: int
-    #: Whether its calls ran as planned; a schedule that does not serve a count leaves it to the library.
+    #: Whether its calls ran as planned; see :func:`check_served`.
     effective: bool = True
     #: Whether it did not clearly win a short message, which it must not serve then, whatever it does for longer ones.
     left: bool = False
@@ -234,7 +236,29 @@ def tune(
             if group is not None:
                 group.Free()
             wait_for(world)
+            together(world, partial(check_served, cells))
     return families_of(collectives, limits, counts, measured) if world.rank == 0 else []
+
+
+def check_served(cells: Iterable[Cell]) -> None:
+    """Refuses measurements in which a schedule did not run: its times would be those of the library.
+
+    Raises:
+        Error: a contender did not serve its calls.
+
+    """
+    for cell in cells:
+        for contender in cell.contenders:
+            if not contender.effective:
+                raise unserved(cell.collective, cell.ranks, cell.bytes, contender.name)
+
+
+def unserved(collective: str, ranks: int, size: int, name: str) -> Error:
+    """The error of a schedule that did not run."""
+    return Error(
+        f"{name} did not run where it was measured: calls of {collective} of {size} bytes on {ranks} ranks went to the "
+        "MPI library, so nothing was tuned and no file was written; 'unisono doctor' on each node names what is missing"
+    )
 
 
 def families_of(
@@ -336,23 +360,18 @@ def contestants(
     mpi: Any, group: Any, counts: Sequence[int], plans: list[list[Plan]] | None
 ) -> Iterator[list[Collectives]]:
     """The library, then one for each contender number, which serves that contender's plans at all counts."""
-    with tempfile.TemporaryDirectory(prefix="unisono-") as own:
-        folder = Path(group.bcast(own))
-        lanes = group.bcast(None if plans is None else max(map(len, plans)))
-        if plans is not None:
-            for lane in range(lanes):
-                rows = [
-                    (here[lane], 4 * count, 4 * count)
-                    for count, here in zip(counts, plans, strict=True)
-                    if lane < len(here)
-                ]
-                save_plans(rows, folder / f"{lane}.plan")
-        group.Barrier()
-        yield [
-            Collectives(mpi, group),
-            *(Collectives(mpi, group, folder / f"{lane}.plan") for lane in range(lanes)),
+    tables: list[bytes] = []
+    for lane in range(0 if plans is None else max(map(len, plans))):
+        rows = [
+            (here[lane], 4 * count, 4 * count)
+            for count, here in zip(counts, plans or (), strict=True)
+            if lane < len(here)
         ]
-        group.Barrier()
+        tables.append(encoded_plans(rows))
+    # Ranks on other nodes may share no folder with rank 0.
+    tables = group.bcast(tables)
+    yield [Collectives(mpi, group), *(Collectives(mpi, group, table) for table in tables)]
+    group.Barrier()
 
 
 def rows_of(family: Family, machine: Machine) -> list[Row]:

@@ -243,3 +243,27 @@ def test_ranks_per_node_are_tuned_apart(tmp_path: Path) -> None:
     cells = json.loads(done.stdout)["cells"]
     assert [(cell["ranks"], cell["per_node"]) for cell in cells] == [(2, 1), (2, 2)]
     assert [row["per_node"] for row in un.load_plans(tuned)] == [1, 2]
+
+
+LOST = """
+import sys
+from unisono import tuning
+from unisono.cli import main
+encoded = tuning.encoded_plans
+# Plans that serve other sizes than those that are timed.
+tuning.encoded_plans = lambda rows: encoded([(plan, first + 4, last + 4) for plan, first, last in rows])
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("share", [[], ["--share", "1"]])
+def test_a_schedule_that_did_not_run_is_no_measurement(share: list[str], tmp_path: Path) -> None:
+    """As where ranks have no plan: calls go to the library, whose times would be taken for the schedule's."""
+    out = tmp_path / "t.plan"
+    (tmp_path / "lost.py").write_text(LOST)
+    few = ["--sizes", "4KiB", "--rounds", "2", "--candidates", "1", *share, "-o", str(out)]
+    done = launch(OPEN_MPI, 2, tmp_path / "lost.py", "tune", "allreduce", "--machine", "paper-sim", *few)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "did not run where it was measured: calls of allreduce of 4096 bytes on 2 ranks" in done.stderr
+    assert "wrote" not in done.stdout
+    assert not out.exists()

@@ -1,8 +1,11 @@
 """Rows of a tuned table after their second measurement."""
 
+import random
+from itertools import pairwise
+
 import pytest
 import unisono as un
-from unisono.confirming import Trial, joined, kept, refusal, trial_counts
+from unisono.confirming import LEAST_FACTOR, Trial, joined, kept, refusal, trial_counts
 from unisono.tuning import Row
 
 KIB = 1024
@@ -38,9 +41,7 @@ def test_a_row_is_timed_at_the_sizes_that_it_serves_and_at_its_ends(schedule: un
             [(KIB, True), (2 * KIB, True), (4 * KIB, False), (8 * KIB, True), (16 * KIB, False)],
             [
                 (100, 2048, "recursive-doubling"),
-                (2049, 8191, "library"),
-                (8192, 8192, "recursive-doubling"),
-                (8193, None, "library"),
+                (2049, None, "library"),
             ],
         ),
     ],
@@ -48,11 +49,32 @@ def test_a_row_is_timed_at_the_sizes_that_it_serves_and_at_its_ends(schedule: un
 def test_a_row_keeps_the_sizes_that_were_confirmed(
     schedule: un.Plan, verdicts: list[tuple[int, bool]], expected: list[tuple[int, int | None, str]]
 ) -> None:
+    # Among others a size that was confirmed alone is the library's.
     row = Row("allreduce", 4, 4, 100, None, schedule, True, "openmpi 5.0.11 spin own")
     assert served(kept(row, verdicts)) == expected
     assert all((part.tuned is None) == (part.plan is None) for part in kept(row, verdicts))
     bounded = kept(Row("allreduce", 4, 4, 100, 20 * KIB, schedule, True), verdicts)
     assert served(bounded) == [(first, 20 * KIB if last is None else last, name) for first, last, name in expected]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_range_of_a_schedule_is_shorter_than_a_factor_of_two(seed: int, schedule: un.Plan) -> None:
+    draw = random.Random(seed)
+    first = draw.choice([0, 1, draw.randint(2, 10**6)])
+    last = draw.choice([None, first + draw.randint(0, 10**6)])
+    row = Row("allreduce", 4, 4, first, last, schedule, True)
+    sizes = [4 * count for count in trial_counts(row, sorted(draw.sample(range(1, 10**6), 6)))]
+    verdicts = [(size, draw.random() < 0.6) for size in sizes]
+    rows = kept(row, verdicts)
+    assert (rows[0].first_bytes, rows[-1].last_bytes) == (first, last)
+    assert all(one.ends_before(other) for one, other in pairwise(rows))
+    for part in rows:
+        if part.plan is None:
+            continue
+        assert part.last_bytes is None or part.last_bytes + 1 >= LEAST_FACTOR * max(part.first_bytes, 1)
+        inside = [good for size, good in verdicts if part.covers("allreduce", 4, 4, size)]
+        assert inside
+        assert all(inside)
 
 
 def test_neighbours_that_the_library_serves_are_one_row(schedule: un.Plan) -> None:

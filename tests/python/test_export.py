@@ -105,6 +105,21 @@ def test_every_format_is_written(tmp_path: Path, target: str, says: str) -> None
     assert says in out.read_text()
 
 
+@pytest.mark.parametrize("conditions", ["openmpi 5.0.11 yield shared", "mpich 5.0.2 spin own"])
+@pytest.mark.parametrize("target", ["openmpi-rules", "openmpi-json", "ucc"])
+def test_conditions_of_rows_are_stated(tmp_path: Path, target: str, conditions: str) -> None:
+    """A library's file holds them nowhere, and `unisono run` refuses such rows under another library."""
+    plan = un.plan("allreduce", "paper-sim", shape=4, elements=1024, algorithm="ring")
+    un.save_plans([(plan, 0, 4095, None, conditions), (plan, 4096, None)], tmp_path / "t.plan")
+    out = ["-o", str(tmp_path / "rules"), "--no-check"]
+    notes = json_of("export", str(tmp_path / "t.plan"), "--format", target, *out)["notes"]
+    about = [note for note in notes if conditions in note]
+    assert len(about) == 1
+    is_other = conditions.startswith("mpich") and target.startswith("openmpi")
+    assert ("measure under openmpi" in about[0]) == is_other
+    assert ("serves them under all conditions" in about[0]) != is_other
+
+
 def test_mpich_takes_the_table_it_is_given(tmp_path: Path) -> None:
     library = tmp_path / "own.json"
     tree = MPICH | {"collective=allgather": {"algorithm=MPIR_Allreduce_intra_ring": {}}}

@@ -71,6 +71,37 @@ def test_a_plan_is_simulated_like_its_schedule(plan: Path, tmp_path: Path) -> No
     assert of_plan["seconds"] == of_schedule["seconds"] > 0
 
 
+@pytest.mark.parametrize("target", ["mscclpp", "msccl-xml"])
+@pytest.mark.parametrize("collective", ["allreduce", "allgather", "reduce-scatter", "broadcast"])
+def test_a_plan_runs_at_the_size_that_it_states_or_that_is_asked_for(
+    collective: str, target: str, tmp_path: Path
+) -> None:
+    on = ["--machine", "dgx-h100", "--nodes", "1", "--ranks", "4"]
+    folder = tmp_path / "plan"
+    sized = ["--bytes", "48KiB", "--algorithm", "forest" if collective != "broadcast" else "binomial"]
+    report = json_of("emit", collective, *on, *sized, "--format", target, "-o", str(folder))
+    (name,) = report["files"]
+    file = str(folder / Path(name).name)
+    assert un.load(file).elements == 12288
+    assert un.load(file, elements=24576).elements == 24576
+    place = ["--machine", "dgx-h100", "--ranks", "4"]
+    own, same, twice = (json_of("simulate", file, *place, *size) for size in ([], sized[:2], ["--bytes", "96KiB"]))
+    assert (own["bytes"], own["seconds"]) == (same["bytes"], same["seconds"]) == (49152, own["seconds"])
+    assert twice["bytes"] == 2 * own["bytes"]
+    assert twice["seconds"] > own["seconds"]
+    assert json_of("simulate", file, *place, *sized[:2], "--dtype", "f64")["elements"] == 6144
+    ran = call("simulate", file, *place, "--op", "max")
+    assert ran.code == 2
+    assert "--op is for a collective that is planned" in ran.err
+
+
+def test_a_schedule_has_one_size(plan: Path, tmp_path: Path) -> None:
+    un.save(un.load(plan), tmp_path / "own.sched")
+    with pytest.raises(un.InputError, match="is a schedule of one size"):
+        un.load(tmp_path / "own.sched", elements=8)
+    assert call("simulate", str(tmp_path / "own.sched"), "--bytes", "8", "--machine", "dgx-h100").code == 2
+
+
 @pytest.mark.parametrize(
     ("last", "code", "place"),
     [

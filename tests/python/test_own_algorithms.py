@@ -2,7 +2,7 @@
 
 import subprocess
 from collections.abc import Callable
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
 
 import pytest
@@ -134,9 +134,59 @@ def failing(case: un.AlgorithmCase) -> un.Schedule:
 )
 def test_what_is_wrong_with_a_function_is_said(function: Function, words: str, name: str) -> None:
     un.algorithm(name, collectives=["scan"])(function)
-    for chosen in (None, name):
-        with pytest.raises(un.InputError, match=f"(?s)'{name}' {words}"):
-            un.plan("scan", "archer", shape=4, elements=8, algorithm=chosen)
+    words = rf"(?s)'{name}' {words}.* \(for scan of 8 elements on 4 ranks\)"
+    with pytest.raises(un.InputError, match=words):
+        un.plan("scan", "archer", shape=4, elements=8, algorithm=name)
+    # Beside others it costs its own row.
+    with pytest.warns(UserWarning, match=words):
+        ranked = un.plan("scan", "archer", shape=4, elements=8).candidates
+    assert ranked
+    assert name not in {c["algorithm"] for c in ranked}
+    ran = call("plan", "scan", "--machine", "archer", "--ranks", "4", "--elements", "8")
+    assert (ran.code, ran.err.count("note: left out: the function of algorithm")) == (0, 1)
+    un.remove_algorithm(name)
+
+
+@pytest.mark.parametrize("ranks", [2, 5])
+@pytest.mark.parametrize("elements", [0, 1, 2, 3, 64])
+def test_parts_of_fewer_elements_are_empty_and_no_fault(elements: int, ranks: int, name: str) -> None:
+    """The example of docs/python.md, whose slices are empty where there are fewer elements than parts."""
+
+    @un.algorithm(name, collectives=["broadcast"], params={"parts": [1, 4]})
+    def hand_over(case: un.AlgorithmCase, parts: str) -> un.Schedule:
+        b, pieces = case.builder(), [case.elements * k // int(parts) for k in range(int(parts) + 1)]
+        to_next = [b.stream(rank, [rank + 1]) for rank in range(case.ranks - 1)]
+        before = None
+        for first, last in pairwise(pieces):
+            before = b.combine(0, [b.input(0)[first:last]], [to_next[0]], after=[before])
+            for rank in range(1, case.ranks):
+                b.combine(rank, [to_next[rank - 1]], [b.output(rank)[first:last], *to_next[rank : rank + 1]])
+        return b.build()
+
+    points = un.sweep("broadcast", "archer", shapes=[(ranks,)], elements=[elements])
+    found = un.plan("broadcast", "archer", shape=ranks, elements=elements).candidates
+    un.remove_algorithm(name)
+    assert name in points[0]["seconds_by_algorithm"]
+    assert [c["algorithm"] for c in found].count(name) == 2
+
+
+def test_a_fault_at_some_points_of_a_sweep_leaves_the_others(name: str) -> None:
+    @un.algorithm(name, collectives=["broadcast"], params={"parts": [1, 3]})
+    def odd(case: un.AlgorithmCase, parts: str) -> un.Schedule:
+        if case.elements % 2 and parts == "3":
+            raise ZeroDivisionError("odd")
+        b = case.builder()
+        b.combine(0, [b.input(0)[:]], [b.stream(0, list(range(1, case.ranks)))])
+        raise un.UnsupportedError("not now") if case.elements == 4 else ZeroDivisionError(f"parts {parts}")
+
+    for algorithms in (None, ["binomial", name]):
+        with pytest.warns(UserWarning, match=r"on 3 ranks with parts=[13]\)"):
+            points = un.sweep("broadcast", "archer", shapes=[(3,)], elements=[1, 2, 4], algorithms=algorithms)
+        assert len(points) == 3
+        assert all(name not in point["seconds_by_algorithm"] for point in points)
+    with pytest.raises(un.InputError, match=r"for broadcast of 1 elements on 3 ranks with parts="):
+        un.sweep("broadcast", "archer", shapes=[(3,)], elements=[1], algorithms=[name])
+    un.remove_algorithm(name)
 
 
 def test_named_without_its_parameters_the_listed_settings_are_ranked(name: str) -> None:

@@ -1,6 +1,7 @@
 """Plans for formats by the names of libraries, for `.plan` files, and as the file of a library with one row."""
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,28 @@ def test_preload_takes_what_a_plan_file_holds(tmp_path: Path) -> None:
     ran = call("plan", "reduce", "--machine", "wse2", "--shape", "8", "--elements", "8", "--for", "preload")
     assert ran.code == 1
     assert "preload is for ranks that exchange messages" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("machine", "nodes", "ranks", "failed", "runs"),
+    [
+        ("dgx-h100-x8", 1, None, [], True),
+        ("dgx-h100-x8", 2, None, [], False),
+        ("dgx-h100-x8-sharp", 2, None, [], True),
+        # Ranks of one box are on one node, whatever else the machine has; those of both are not, though some failed.
+        ("dgx-h100-x8", 2, 8, [], True),
+        ("dgx-h100", 2, None, [0, 1, 2, 3], False),
+    ],
+)
+def test_nvls_is_for_one_box_or_a_network_that_reduces(
+    machine: str, nodes: int, ranks: int | None, failed: list[int], runs: bool
+) -> None:
+    """NCCL disables NVLS on several nodes without CollNet."""
+    where = un.machine(machine, ranks, nodes=nodes, failed=failed)
+    for target in ("nccl-tuner-csv", "ncclx-csv"):
+        refused = pytest.raises(un.NotExpressibleError, match=f"NCCL skips nvls on {nodes} nodes whose network")
+        with nullcontext() if runs else refused:
+            un.plan("allreduce", where, bytes="64KiB", algorithm="in-network", target=target)
 
 
 def test_a_plan_in_switches_becomes_a_file_for_nccl(tmp_path: Path) -> None:

@@ -241,7 +241,7 @@ def test_failures_that_are_not_there_are_refused(fail: str, said: str) -> None:
 def test_what_is_cut_off_is_refused() -> None:
     text = HEAD + 'name = "mesh"\ndims = [4]'
     with pytest.raises(un.InputError, match=r"without what failed \(1-2\) the accelerators are cut off: 2, 3;"):
-        un.Machine.from_toml(text, "row").degraded(["2-1"])
+        un.Machine.from_toml(text, "row").asked(failed=["2-1"])
 
 
 IMPORTS = ROOT / "crates" / "fuzz" / "corpus" / "machine-import"

@@ -7,7 +7,7 @@ use std::{
     cell::Cell,
     panic::resume_unwind,
     sync::{
-        RwLock,
+        OnceLock, RwLock,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
 };
@@ -76,6 +76,23 @@ fn note(what: &str, memory: bool, needs: u128) {
 pub fn remark(sentence: impl FnOnce() -> String) {
     if let Some(note) = &*NOTE.read().unwrap_or_else(std::sync::PoisonError::into_inner) {
         note(sentence());
+    }
+}
+
+static WARN: OnceLock<fn(String)> = OnceLock::new();
+
+/// Sets who receives warnings where nobody receives notes; the first call counts.
+pub fn set_warn(warn: fn(String)) {
+    let _ = WARN.set(warn);
+}
+
+/// Passes a sentence that no user should miss, such as a fault of the user's own algorithm, to the receiver of notes,
+/// or else to that of warnings.
+pub fn warn(sentence: String) {
+    match (&*NOTE.read().unwrap_or_else(std::sync::PoisonError::into_inner), WARN.get()) {
+        (Some(note), _) => note(sentence),
+        (None, Some(warn)) => warn(sentence),
+        (None, None) => {}
     }
 }
 

@@ -196,6 +196,10 @@ const MACHINE_KEYS: &[&str] = &["name", "kind", "summary", "model", "ranks", "pl
 const LEVEL_KEYS: &[&str] = &["name", "size"];
 /// Parameters that a rank has for all messages. Levels cannot change them.
 const OF_RANKS: &[&str] = &["gamma_ns_per_byte", "compute_ns", "S_bytes", "f_messages"];
+/// Up to this length a message costs a message, whatever a byte costs.
+const FEW_BYTES: u64 = 1024;
+const FREE_BYTES: &str = "a byte costs nothing on this machine (no beta, no G), so the length of the vector has no \
+    part in these times; for long vectors use a machine file that states the cost of a byte";
 /// A day in nanoseconds: what is longer is no latency.
 const DAY_NS: f64 = 8.64e13;
 
@@ -227,6 +231,12 @@ impl Description for Endpoint {
         Shape::ranks(asked, &self.name).map(|shape| shape.or(self.ranks.map(Shape::line)))
     }
 
+    fn notes(&self, bytes: u64, model: Option<&str>) -> Vec<String> {
+        let model = EndpointModel::ALL.iter().find(|known| model == Some(known.name()));
+        let is_free = bytes > FEW_BYTES && !self.prices_bytes(model.copied().unwrap_or(self.model));
+        is_free.then(|| FREE_BYTES.to_owned()).into_iter().collect()
+    }
+
     fn reduction_ns(&self) -> Option<[f64; 2]> {
         Some([self.parameters.compute_ns, self.parameters.gamma_ns_per_byte].map(Option::unwrap_or_default))
     }
@@ -252,6 +262,18 @@ impl Endpoint {
             }
         }
         Ok(())
+    }
+
+    /// Returns whether the length of a message has a part in its time by a model.
+    pub fn prices_bytes(&self, model: EndpointModel) -> bool {
+        let p = &self.parameters;
+        let prices: &[Option<f64>] = match model {
+            EndpointModel::Hockney | EndpointModel::Postal | EndpointModel::PipeliningPostal => &[p.beta_ns_per_byte],
+            EndpointModel::LogP | EndpointModel::LogfP => &[],
+            EndpointModel::LogGP => &[p.G_ns_per_byte],
+            EndpointModel::LogGOPS => &[p.G_ns_per_byte, p.O_ns_per_byte],
+        };
+        prices.iter().flatten().any(|&price| price > 0.0)
     }
 
     /// Parameters that `model` needs and the machine does not say.

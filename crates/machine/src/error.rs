@@ -16,6 +16,11 @@ pub enum MachineError {
         "{machine} is of kind {kind}; nodes and subsets are for machines that are made of nodes with several ranks"
     )]
     NoNodes { machine: String, kind: &'static str },
+    #[error(
+        "{machine} is one box, and its description does not say how several are joined; accepted are a topology of name \
+         boxes, and a key cluster with the name of a preset of such boxes"
+    )]
+    NoBoxes { machine: String },
     #[error("{machine}: {message}")]
     Failed { machine: String, message: String },
     #[error("{machine} is of kind {kind}; links and nodes fail on machines of kind network")]

@@ -32,6 +32,13 @@ pub trait Description: Clone + PartialEq + fmt::Debug + Serialize + Send + Sync 
         None
     }
 
+    /// Returns a sentence for each cost that times on this machine leave out, and for each value that is assumed: of
+    /// collectives of so many bytes, by the model that is named or the machine's own. Whatever prints such times prints
+    /// these sentences.
+    fn notes(&self, _bytes: u64, _model: Option<&str>) -> Vec<String> {
+        Vec::new()
+    }
+
     /// The same machine with so many nodes.
     ///
     /// # Errors
@@ -166,6 +173,7 @@ trait Erased: fmt::Debug + erased_serde::Serialize + Send + Sync {
     fn summary(&self) -> &str;
     fn shape(&self, asked: Option<Shape>) -> Result<Option<Shape>, MachineError>;
     fn reduction_ns(&self) -> Option<[f64; 2]>;
+    fn notes(&self, bytes: u64, model: Option<&str>) -> Vec<String>;
     fn with_nodes(&self, nodes: u32) -> Result<Machine, MachineError>;
     fn with_failures(&self, failed: &[String]) -> Result<Machine, MachineError>;
     fn shape_of(&self, nodes: &[u32]) -> Result<Shape, MachineError>;
@@ -192,6 +200,10 @@ impl<T: Description> Erased for T {
 
     fn reduction_ns(&self) -> Option<[f64; 2]> {
         Description::reduction_ns(self)
+    }
+
+    fn notes(&self, bytes: u64, model: Option<&str>) -> Vec<String> {
+        Description::notes(self, bytes, model)
     }
 
     fn with_nodes(&self, nodes: u32) -> Result<Machine, MachineError> {
@@ -352,6 +364,11 @@ impl Machine {
     /// As [`Description::reduction_ns`].
     pub fn reduction_ns(&self) -> Option<[f64; 2]> {
         self.0.reduction_ns()
+    }
+
+    /// As [`Description::notes`].
+    pub fn notes(&self, bytes: u64, model: Option<&str>) -> Vec<String> {
+        self.0.notes(bytes, model)
     }
 
     /// As [`Description::with_nodes`].

@@ -112,6 +112,10 @@ impl Description for Wafer {
         &self.summary
     }
 
+    fn notes(&self, _: u64, _: Option<&str>) -> Vec<String> {
+        self.assumptions().into_iter().collect()
+    }
+
     fn shape(&self, asked: Option<Shape>) -> Result<Option<Shape>, MachineError> {
         if asked.or(self.whole()).is_none() { Ok(None) } else { self.choose(asked).map(Some) }
     }

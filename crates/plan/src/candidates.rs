@@ -150,6 +150,7 @@ pub(crate) fn rank(
     }
     listed.sort_by_cached_key(|(_, (algorithm, params))| target.steps(c, *algorithm, params));
     let (mut timed, mut refused, mut left_out) = (Vec::new(), None::<PlanError>, LeftOut::default());
+    let mut faults = Faults::default();
     let (mut slow, mut most, mut dropped) = (Vec::new(), None::<Time>, Vec::new());
     for (at, (algorithm, params)) in listed {
         interrupt::check();
@@ -172,13 +173,15 @@ pub(crate) fn rank(
                 refused.get_or_insert(e);
             }
             Err(PlanError::OverLimit(over)) => left_out.add(algorithm, &params, over),
-            Err(e) => return Err(e),
+            Err(e) => faults.add(e)?,
         }
     }
     if timed.is_empty() {
+        faults.fail()?;
         let left_out = left_out.first.map(|(_, over)| over.into());
         return Err(left_out.or(refused).unwrap_or_else(|| no_candidate(problem, wanted)));
     }
+    faults.warn();
     left_out.remark("left out");
     if !slow.is_empty() {
         slow.sort_unstable();
@@ -324,6 +327,35 @@ impl LeftOut {
             let name = name.trim_end();
             limits::remark(|| format!("candidates {what}: {}, the first {name}, with which {over}", self.count));
         }
+    }
+}
+
+/// Candidates that are not timed because the user's own function fails. They cost their rows and no more.
+#[derive(Default)]
+pub(crate) struct Faults(Vec<PlanError>);
+
+impl Faults {
+    /// # Errors
+    /// The error is another one.
+    pub(crate) fn add(&mut self, error: PlanError) -> Result<(), PlanError> {
+        if let PlanError::Algorithm(AlgorithmError::Own { .. }) = error {
+            self.0.push(error);
+            return Ok(());
+        }
+        Err(error)
+    }
+
+    /// Fails with the first of them, where nothing else is left.
+    ///
+    /// # Errors
+    /// There is one.
+    pub(crate) fn fail(&mut self) -> Result<(), PlanError> {
+        if self.0.is_empty() { Ok(()) } else { Err(self.0.swap_remove(0)) }
+    }
+
+    /// Reports them, where there are some.
+    pub(crate) fn warn(self) {
+        self.0.iter().for_each(|fault| limits::warn(format!("left out: {fault}")));
     }
 }
 

@@ -136,6 +136,10 @@ fn names(
     candidate: &Timed,
 ) -> Result<(), String> {
     let c = problem.collective;
+    let skips = |spread| tuning.skips(c.kind, candidate.algorithm.name(), spread);
+    if let Some(reason) = problem.target.spread(&c).and_then(skips) {
+        return Err(format!("{} cannot have it: {reason}", tuning.name()));
+    }
     let bytes = c.bytes();
     let class = match (c.kind.reduces() && c.kind != Kind::Barrier, c.operator.commutative()) {
         (false, _) => OperatorClass::None,

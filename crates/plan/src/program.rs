@@ -22,7 +22,6 @@ use crate::{
     Asked, BoundReport, Part, PlanError, Problem, Root, RunError, RunOptions, Target, place, plan_best, predict,
     report::map,
     simulate,
-    target::FEW_BYTES,
     targets::{kind_of, require},
 };
 
@@ -173,11 +172,8 @@ pub struct ProgramTime {
     pub note: Option<String>,
 }
 
-const FREE_BYTES: &str = "a byte costs nothing on this machine (no beta, no G), so long messages take as long as short \
-    ones here; a machine file that states the cost of a byte distinguishes them";
-
 impl ProgramTime {
-    fn of(model: &'static str, operations: Vec<PricedOperation>, simulated: bool, free_bytes: bool) -> Self {
+    fn of(model: &'static str, operations: Vec<PricedOperation>, simulated: bool, machine: &Machine) -> Self {
         let mut tasks = Vec::<TaskTime>::new();
         for row in &operations {
             match tasks.iter_mut().find(|time| time.task == row.task) {
@@ -188,8 +184,9 @@ impl ProgramTime {
         let all = |seconds: fn(&PricedOperation) -> f64| operations.iter().fold(0.0, |sum, row| sum + seconds(row));
         let seconds = all(|row| row.total_seconds);
         let simulated = simulated.then(|| all(|row| row.simulated_seconds.unwrap_or(0.0) * row.count as f64));
-        let long = operations.iter().any(|row| row.gives.iter().chain(&row.gets).any(|&bytes| bytes > FEW_BYTES));
-        let note = (free_bytes && long).then(|| FREE_BYTES.to_owned());
+        let longest = operations.iter().flat_map(|row| row.gives.iter().chain(&row.gets)).max();
+        let notes = machine.notes(longest.copied().unwrap_or(0), Some(model));
+        let note = (!notes.is_empty()).then(|| notes.join("; "));
         Self { seconds, model, tasks, operations, simulated_seconds: simulated, note }
     }
 }
@@ -253,7 +250,7 @@ impl Pricing {
     /// An operation that is too large, or whose simulation does not end well.
     pub fn predict(&mut self, moved: &[&MovedData], by_messages: bool) -> Result<ProgramTime, RunError> {
         let rows: Result<_, _> = moved.iter().map(|data| self.row(data, by_messages)).collect();
-        Ok(ProgramTime::of(self.target.model(), rows?, self.simulates, self.target.free_bytes()))
+        Ok(ProgramTime::of(self.target.model(), rows?, self.simulates, &self.target.machine()))
     }
 
     fn row(&mut self, data: &MovedData, by_messages: bool) -> Result<PricedOperation, RunError> {

@@ -95,7 +95,10 @@ pub struct PlanReport {
     /// The least time by a model, where it is known; on the machine schedules may end before it.
     pub model_optimum: Option<BoundReport>,
     pub ratio: Option<f64>,
+    /// All notes in one text.
     pub note: Option<String>,
+    /// What the times leave out, assume, or come from.
+    pub notes: Vec<String>,
     pub candidates: Vec<CandidateReport>,
 }
 
@@ -130,7 +133,9 @@ impl Plan {
         };
         let details = target.details(self)?;
         let uncounted = self.form.as_ref().and_then(Format::emitter).and_then(|emitter| emitter.uncounted(c));
-        let notes: Vec<_> = details.note.into_iter().chain(uncounted).collect();
+        let bytes = c.bytes();
+        let of_machine = target.machine().notes(bytes, Some(target.model()));
+        let notes: Vec<_> = details.note.into_iter().chain(of_machine).chain(uncounted).collect();
         let predicted = Prediction { phases: details.phases, ..Prediction::new(best.time, best.source, details.terms) };
         Ok(PlanReport {
             collective: c.kind.name(),
@@ -153,6 +158,7 @@ impl Plan {
             model_optimum: model_optimum(&problem).map(|optimum| bound_report(problem.part, optimum)),
             ratio: ratio(best, least),
             note: (!notes.is_empty()).then(|| notes.join("; ")),
+            notes,
             candidates: self.candidates.iter().zip(&self.expressible).map(candidate).collect(),
         })
     }

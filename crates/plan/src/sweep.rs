@@ -8,7 +8,7 @@ use unisono_cost::Time;
 
 use crate::{
     PlanError, Problem, Timed,
-    candidates::{Ranked, no_candidate, rank, sort},
+    candidates::{Faults, Ranked, no_candidate, rank, sort},
     report::map,
 };
 
@@ -49,19 +49,21 @@ pub fn sweep_point(
         best_of_each(target.case(c).offers(), rank(&problem, params, None, Ranked::All, None)?)
     } else {
         let alone = |name: &str| names.len() == 1 || baseline == Some(name);
-        let (mut timed, mut refused) = (Vec::new(), None::<AlgorithmError>);
+        let (mut timed, mut refused, mut faults) = (Vec::new(), None::<AlgorithmError>, Faults::default());
         for name in names {
             match time(&problem, name, params, alone(name)) {
                 Ok(one) => timed.push((name.clone(), one)),
                 Err(PlanError::Algorithm(e @ AlgorithmError::Unsupported { .. })) => {
                     refused.get_or_insert(e);
                 }
-                Err(e) => return Err(e),
+                Err(e) => faults.add(e)?,
             }
         }
         if timed.is_empty() {
+            faults.fail()?;
             return Err(refused.map_or_else(|| no_candidate(&problem, &Params::new()), PlanError::from));
         }
+        faults.warn();
         timed
     };
     // The first of equals, so that a user's order decides ties. A plan's best candidate is first.
@@ -116,13 +118,17 @@ fn time(problem: &Problem, name: &str, params: &Params, alone: bool) -> Result<T
     if !params.is_empty() || settings.is_empty() {
         settings = vec![params];
     }
-    let (mut timed, mut refused) = (Vec::new(), None);
+    let (mut timed, mut refused, mut faults) = (Vec::new(), None, Faults::default());
     for setting in settings {
         match one(&setting) {
             Ok(one) => timed.push(one),
-            Err(e) => refused = Some(e),
+            Err(e) => refused = faults.add(e).err().or(refused),
         }
     }
+    if timed.is_empty() {
+        faults.fail()?;
+    }
+    faults.warn();
     sort(target.as_ref(), &mut timed);
     target.simulate_best(c, &mut timed)?;
     sort(target.as_ref(), &mut timed);

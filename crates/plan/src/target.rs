@@ -6,6 +6,7 @@ use unisono_algorithms::{Algorithm, AlgorithmError, Case, Params, find, resolve}
 use unisono_base::narrow;
 use unisono_collective::{Collective, Kind};
 use unisono_cost::{Time, endpoint::Prices};
+use unisono_emit::tuning::Spread;
 use unisono_lower::{File, Placed, Placement, Terms};
 use unisono_machine::{Machine, Shape};
 use unisono_schedule::Schedule;
@@ -13,9 +14,6 @@ use unisono_schedule::Schedule;
 use crate::{
     BoundCertificate, MemoryReport, Part, PhaseReport, Plan, PlanError, Prediction, TimeSource, Timed, candidates,
 };
-
-/// Up to this length a message costs a message, whatever a byte costs.
-pub const FEW_BYTES: u64 = 1024;
 
 /// Facts of a plan that only some kinds of machines have; `None` where the kind has no such fact.
 #[derive(Default)]
@@ -47,9 +45,9 @@ pub trait Target: Send + Sync {
     /// The name of the model that ranks candidates.
     fn model(&self) -> &'static str;
 
-    /// Returns whether the length of a message has no part in its time, as the machine states no price of a byte.
-    fn free_bytes(&self) -> bool {
-        false
+    /// Returns how the ranks are spread over boxes of GPUs; `None` where the machine states no boxes.
+    fn spread(&self, _collective: &Collective) -> Option<Spread> {
+        None
     }
 
     /// The rank at a row and a column.

@@ -215,7 +215,8 @@ impl ScheduleBuilder {
     }
 
     /// combine(sources) -> sinks, next in a lane of `node`; returns the instruction for `after=`.
-    /// The length is that of the slices; it must be given where all operands are streams.
+    /// The length is that of the slices; it must be given where all operands are streams. An instruction over no
+    /// elements is not made, and `None` is returned, which `after=` takes too.
     #[pyo3(signature = (node, sources, sinks, lane = None, length = None, after = None))]
     fn combine(
         &mut self,
@@ -225,27 +226,28 @@ impl ScheduleBuilder {
         lane: Option<&Bound<'_, PyAny>>,
         length: Option<&Bound<'_, PyAny>>,
         after: Option<Vec<Bound<'_, PyAny>>>,
-    ) -> PyResult<u32> {
+    ) -> PyResult<Option<u32>> {
         let node = self.node(node)?;
         let mut len = length.map(|l| convert::index("length", l)).transpose()?;
         let lane = lane.map(|l| convert::index("lane", l)).transpose()?.unwrap_or(0);
         let after = after.unwrap_or_default();
-        let after = after.iter().map(|id| convert::index("after", id)).collect::<PyResult<Vec<_>>>()?;
+        let made = after.iter().filter(|id| !id.is_none());
+        let after = made.map(|id| convert::index("after", id)).collect::<PyResult<Vec<_>>>()?;
         let token = self.token;
         let mut operand = |o: &Bound<'_, PyAny>| operand(o, token, node, &mut len);
         let sources = sources.iter().map(&mut operand).collect::<PyResult<Vec<_>>>()?;
         let sinks = sinks.iter().map(&mut operand).collect::<PyResult<Vec<_>>>()?;
         let len = len.ok_or_else(|| input("all operands are streams, so length= must give the number of elements"))?;
         let b = self.get()?;
-        // What moves nothing would not be made. Only a collective over nothing is made of such instructions.
+        // Of fewer elements than parts some slices are empty. Only a collective over nothing has such instructions.
         if len == 0 && b.collective().elements > 0 {
-            return Err(input(format!("an instruction of {node} is over no elements; leave it out")));
+            return Ok(None);
         }
         let id = b.combine(node, lane, len, &sources, &sinks);
         for earlier in after {
             b.after(id, unisono_base::InstrId(earlier));
         }
-        Ok(id.0)
+        Ok(Some(id.0))
     }
 
     /// The finished schedule; `.verify()` proves it. The builder is spent.

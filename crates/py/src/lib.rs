@@ -40,6 +40,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     errors::quiet_panics();
+    limits::warn_in_python();
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     let py = m.py();
     m.add("Error", py.get_type::<errors::Error>())?;

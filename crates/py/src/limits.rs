@@ -2,12 +2,16 @@
 
 use std::{
     cell::Cell,
+    ffi::CString,
     fs::read_to_string,
     sync::atomic::{AtomicBool, Ordering::Relaxed},
     time::{Duration, Instant},
 };
 
-use pyo3::{exceptions::PyKeyboardInterrupt, prelude::*};
+use pyo3::{
+    exceptions::{PyKeyboardInterrupt, PyUserWarning},
+    prelude::*,
+};
 use rustix::process::{Resource, getrlimit};
 use unisono_base::limits::{self, DEFAULT_STEPS};
 
@@ -117,6 +121,17 @@ pub fn set_limits(bytes: Option<u64>, steps: Option<u64>, follow: bool) {
     limits::set(bytes.unwrap_or(u64::MAX), steps.unwrap_or(u64::MAX));
     READ.set(None);
     refresh();
+}
+
+/// Makes warnings of Python from sentences that no user should miss, where nobody receives notes.
+pub fn warn_in_python() {
+    limits::set_warn(|sentence| {
+        // A warning that a filter makes an error is lost: the work goes on.
+        Python::attach(|py| {
+            let text = CString::new(sentence.replace('\0', " ")).unwrap_or_default();
+            PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1).unwrap_or_default();
+        });
+    });
 }
 
 /// Calls `note` with a sentence about each work that is admitted and large; None: calls nothing.

@@ -22,10 +22,17 @@ pub struct Machine {
 
 impl Machine {
     pub fn new(description: Description, shape: Option<Shape>) -> PyResult<Self> {
-        if shape.is_some() {
-            description.shape(shape).map_err(input)?;
+        Self::checked(description, shape.map_or(Part::All, Part::Shape))
+    }
+
+    /// A part of a machine that has it.
+    fn checked(description: Description, part: Part) -> PyResult<Self> {
+        match &part {
+            Part::Shape(shape) => description.shape(Some(*shape)).map(|_| ()).map_err(input)?,
+            Part::Nodes(nodes) => description.shape_of(nodes).map(|_| ()).map_err(input)?,
+            Part::All | Part::Places(_) => {}
         }
-        Ok(Self::of_part(description, shape.map_or(Part::All, Part::Shape)))
+        Ok(Self::of_part(description, part))
     }
 
     pub fn of_part(description: Description, part: Part) -> Self {
@@ -125,36 +132,45 @@ impl Machine {
     ) -> PyResult<Self> {
         let sides = sides.map(|sides| PyTuple::new(py, sides)).transpose()?;
         let whole = Self::from_toml(py, text, name, sides.as_ref().map(|sides| sides.as_any()), None)?;
-        if nodes.is_some() { whole.sized(None, nodes) } else { Ok(whole) }
+        if nodes.is_some() { whole.asked(py, None, None, nodes, None) } else { Ok(whole) }
     }
 
-    /// The same machine with this number of nodes, and only some of them taking part.
-    #[pyo3(signature = (nodes = None, subset = None))]
-    fn sized(&self, nodes: Option<u32>, subset: Option<Vec<u32>>) -> PyResult<Self> {
-        let description = match nodes {
-            Some(nodes) => self.description.with_nodes(nodes).map_err(input)?,
-            None => self.description.clone(),
+    /// Makes a machine in one step from all that was asked of it: so many nodes, of which those of the subset take
+    /// part, without what failed, and the shape of the part that is used. Failures name nodes of the machine of that
+    /// size.
+    #[pyo3(signature = (shape = None, nodes = None, subset = None, failed = None))]
+    fn asked(
+        &self,
+        py: Python<'_>,
+        shape: Option<&Bound<'_, PyAny>>,
+        nodes: Option<u32>,
+        subset: Option<Vec<u32>>,
+        failed: Option<Vec<String>>,
+    ) -> PyResult<Self> {
+        let (shape, failed) = (convert::shape(shape)?, failed.unwrap_or_default());
+        let description = detached(py, || {
+            let sized =
+                nodes.map_or_else(|| Ok(self.description.clone()), |nodes| self.description.with_nodes(nodes))?;
+            if failed.is_empty() { Ok(sized) } else { sized.with_failures(&failed) }
+        })?
+        .map_err(input)?;
+        let part = match (shape, subset, &self.part) {
+            (Some(_), Some(_), _) | (None, Some(_), Part::Shape(_) | Part::Places(_)) => {
+                return Err(input("a number of ranks and a subset both choose the cores that take part; give one"));
+            }
+            (Some(shape), None, _) => Part::Shape(shape),
+            (None, Some(subset), _) => Part::Nodes(subset),
+            // Accelerators may have other numbers now.
+            (None, None, Part::Places(_)) if description != self.description => Part::All,
+            (None, None, part) => part.clone(),
         };
-        let Some(subset) = subset else { return Ok(Self::of_part(description, self.part.clone())) };
-        description.shape_of(&subset).map_err(input)?;
-        if self.part != Part::All {
-            return Err(input("a number of ranks and a subset both choose the cores that take part; give one"));
-        }
-        Ok(Self::of_part(description, Part::Nodes(subset)))
-    }
-
-    /// The same machine without links and nodes that failed.
-    fn degraded(&self, py: Python<'_>, failed: Vec<String>) -> PyResult<Self> {
-        let description = detached(py, || self.description.with_failures(&failed))?.map_err(input)?;
-        // Accelerators may have other numbers now.
-        let part = if let Part::Places(_) = self.part { Part::All } else { self.part.clone() };
-        Ok(Self::of_part(description, part))
+        Self::checked(description, part)
     }
 
     /// The same machine with another value of one key of its file.
     fn changed(&self, py: Python<'_>, key: &str, value: &str) -> PyResult<Self> {
         let description = detached(py, || self.description.with_value(key, value))?.map_err(input)?;
-        Self::new(description, if let Part::Shape(shape) = self.part { Some(shape) } else { None })
+        Self::checked(description, if let Part::Places(_) = self.part { Part::All } else { self.part.clone() })
     }
 
     #[getter]
@@ -213,10 +229,11 @@ impl Machine {
         to_python(py, self.description())
     }
 
-    /// A sentence about values that no source publishes; None where there are none.
-    #[getter]
-    fn assumptions(&self) -> Option<String> {
-        self.description.get::<Wafer>().and_then(Wafer::assumptions)
+    /// A sentence for each cost that times on the machine leave out, and for values that are assumed: of collectives of
+    /// so many bytes (any number without), by this model or the machine's own.
+    #[pyo3(signature = (bytes = None, model = None))]
+    fn notes(&self, bytes: Option<u64>, model: Option<&str>) -> Vec<String> {
+        self.description.notes(bytes.unwrap_or(u64::MAX), model)
     }
 
     fn to_toml(&self) -> String {

@@ -77,8 +77,12 @@ impl OwnAlgorithm {
     /// Calls the function and proves what it makes.
     fn make(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
         let algorithm = self.info.name;
-        let fault = |message: String| AlgorithmError::Own { algorithm, message };
         let c = case.collective;
+        let given = if params.is_empty() { String::new() } else { format!(" with {params}") };
+        let fault = |message: String| AlgorithmError::Own {
+            algorithm,
+            message: format!("{message} (for {} of {} elements on {} ranks{given})", c.kind, c.elements, c.ranks),
+        };
         let made = Python::attach(|py| -> Result<Placed, PyErr> {
             let asked = PyDict::new(py);
             asked.set_item("collective", c.kind.name())?;

@@ -332,10 +332,12 @@ def _is_device(path: str | bytes | os.PathLike[str]) -> bool:
     raise InputError(f"cannot write '{title(path)}': it is not a regular file; for a pipe, write to /dev/stdout")
 
 
-def load(path: str | bytes | os.PathLike[str]) -> Schedule:
+def load(path: str | bytes | os.PathLike[str], *, elements: int | None = None, dtype: str | None = None) -> Schedule:
     """The schedule in a ``.sched`` or ``.json`` file, or the one that a ``.registers`` file or a plan for GPUs makes.
 
-    A plan for GPUs is an execution plan of MSCCL++ (``.json``) or a file of MSCCL (``.xml``).
+    A plan for GPUs is an execution plan of MSCCL++ (``.json``) or a file of MSCCL (``.xml``). It serves many sizes, and
+    is the schedule for ``elements`` of ``dtype``, as MPI counts them; without them for the size that the file states,
+    or for the fewest elements.
 
     Raises:
         InputError: the file is damaged or of another version; the message names line and place.
@@ -345,12 +347,14 @@ def load(path: str | bytes | os.PathLike[str]) -> Schedule:
     origin = title(path)
     # The digest of a certificate and its checker are of the characters as they are stored.
     text = read_text(path, as_stored=not origin.endswith((".registers", ".xml", ".json")))
+    if origin.endswith(".xml"):
+        return _core.import_schedule(text, "msccl-xml", origin, elements, dtype)
+    if origin.endswith(".json") and _core.is_gpu_plan(text):
+        return _core.import_schedule(text, "mscclpp", origin, elements, dtype)
+    if elements is not None or dtype is not None:
+        raise InputError(f"'{origin}' is a schedule of one size; elements and dtype are for plans for GPUs")
     if origin.endswith(".registers"):
         return _core.import_schedule(text, "registers", origin)
-    if origin.endswith(".xml"):
-        return _core.import_schedule(text, "msccl-xml", origin)
-    if origin.endswith(".json") and _core.is_gpu_plan(text):
-        return _core.import_schedule(text, "mscclpp", origin)
     if origin.endswith(".json"):
         return Schedule.parse_json(text, origin)
     first = next((line for line in text.split("\n") if line.partition(";")[0].strip()), "")

@@ -173,7 +173,10 @@ class PlanReport(TypedDict):
     #: The least time by a model, where it is known; on the machine schedules may end before it.
     model_optimum: Bound | None
     ratio: float | None
+    #: All notes in one text.
     note: str | None
+    #: What the times leave out, assume, or come from.
+    notes: list[str]
     candidates: list[Candidate]
 
 
@@ -351,6 +354,8 @@ class SimulationReport(TypedDict):
     deadlock: list[str]
     calibrated: dict[str, Any] | None
     beside: list[dict[str, Any]] | None
+    #: What the time leaves out or assumes.
+    notes: list[str]
     files: list[str]
 
 

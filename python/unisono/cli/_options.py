@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 import unisono
 from unisono import InputError, Machine, Plan, Schedule, parse_shape
@@ -15,8 +16,16 @@ from unisono.base.inputs import element_count
 from unisono.base.limits import default_steps
 from unisono.cli._completion import MODELS, of_names, parameters
 from unisono.cli._output import working
-from unisono.cli._sources import COLLECTIVE, FILE, MODEL_OF_FILE, PLACED_FILE, refuse_unused
+from unisono.cli._sources import (
+    COLLECTIVE,
+    MODEL_OF_FILE,
+    OF_NO_MACHINE,
+    PLACED_FILE,
+    PLACED_GPU_FILE,
+    refuse_unused,
+)
 from unisono.cli._types import ALGORITHM, DATATYPE, FILE_OR_COLLECTIVE, FORMAT, MACHINE, OPERATOR, Nodes, Param, Root
+from unisono.planning.gpu_plans import is_gpu_plan
 
 _Decorated = Callable[..., Any]
 
@@ -105,8 +114,8 @@ def schedule_of(
     options = {**options, "target": target or options.get("target")}
     # A barrier has no size, so a machine distinguishes it from a file.
     barrier = what == "barrier" and machine is not None
-    sized = barrier or options["elements"] is not None or options["bytes"] is not None
-    if sized and not is_file(what):
+    sized = options["elements"] is not None or options["bytes"] is not None
+    if (barrier or sized) and not is_file(what):
         if machine is None:
             raise InputError(f"to {verb} a {what} as planned, --machine must name the machine")
         refuse_unused(COLLECTIVE)
@@ -115,8 +124,19 @@ def schedule_of(
         raise InputError(
             f"there is no file '{what}'; for a collective as planned, give --machine and --elements or --bytes too"
         )
-    refuse_unused(FILE if machine is None else PLACED_FILE, () if runs else MODEL_OF_FILE)
-    schedule = unisono.load(what)
+    # A plan for GPUs serves many sizes, and is a schedule of the one that is asked for.
+    of_gpus = what.endswith(".xml") or is_gpu_plan(what)
+    refuse_unused(
+        PLACED_GPU_FILE if of_gpus else PLACED_FILE,
+        OF_NO_MACHINE if machine is None else (),
+        () if runs else MODEL_OF_FILE,
+    )
+    size: dict[str, Any] = {}
+    if of_gpus:
+        named = click.get_current_context().get_parameter_source("dtype") is ParameterSource.COMMANDLINE
+        count = element_count(options["elements"], options["bytes"], options["dtype"]) if sized else None
+        size = {"elements": count, "dtype": options["dtype"] if named else None}
+    schedule = unisono.load(what, **size)
     if machine is None:
         return _degraded(schedule, options["fail"])
     shape = asked_shape(options["shape"], options["ranks"])
@@ -130,7 +150,7 @@ def _degraded(schedule: Schedule, fail: tuple[str, ...]) -> Schedule:
         return schedule
     if schedule.machine is None:
         raise InputError("--fail names failed parts of a machine, and the file has none; give --machine too")
-    return schedule.on(schedule.machine.degraded(list(fail)))
+    return schedule.on(schedule.machine.asked(failed=list(fail)))
 
 
 def asked_shape(shape: str | None, ranks: int | None) -> tuple[int, ...] | None:

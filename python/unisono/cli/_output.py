@@ -207,6 +207,11 @@ def without(machine: Machine) -> str:
     return f" without {', '.join(failed)}" if failed else ""
 
 
+def print_notes(notes: Iterable[str]) -> None:
+    """Prints what the numbers above leave out or assume, a sentence a line."""
+    print_lines(*(f"note: {note}" for note in notes))
+
+
 def params_text(params: Mapping[str, Any]) -> str:
     """``depth=31 contention=2``."""
     return " ".join(f"{name}={value}" for name, value in params.items())

@@ -29,7 +29,9 @@ __all__ = [
     "NO_DISCOVERED_MACHINE",
     "NO_GRAPH",
     "NO_MACHINE",
+    "OF_NO_MACHINE",
     "PLACED_FILE",
+    "PLACED_GPU_FILE",
     "PLAN_FILE",
     "PROGRAM",
     "SUBSET",
@@ -60,11 +62,13 @@ _GOES_WITH_GOAL = Unused(_LOGGOPS, "goes with --goal; a machine file states the 
 #: A collective that is planned.
 COLLECTIVE = (_GOES_WITH_GOAL,)
 #: A file with a schedule that is placed on the machine that is named, and one on its own machine.
-PLACED_FILE = (
-    Unused(_PLANNED, "is for a collective that is planned, and the schedule of a file has its own; drop it"),
-    _GOES_WITH_GOAL,
-)
-FILE = (*PLACED_FILE, Unused(_PART, "names a part of a machine; name the machine too, with --machine"))
+_HAS_ITS_OWN = "is for a collective that is planned, and the schedule of a file has its own; drop it"
+PLACED_FILE = (Unused(_PLANNED, _HAS_ITS_OWN), _GOES_WITH_GOAL)
+#: The same of a plan for GPUs, which is a schedule for each size.
+PLACED_GPU_FILE = (Unused(_PLANNED[3:], _HAS_ITS_OWN), _GOES_WITH_GOAL)
+#: Each without a machine.
+OF_NO_MACHINE = (Unused(_PART, "names a part of a machine; name the machine too, with --machine"),)
+FILE = (*PLACED_FILE, *OF_NO_MACHINE)
 #: The same where the command does not run it.
 MODEL_OF_FILE = (Unused(("model",), "is for a plan or a run, and the schedule of a file is neither here; drop it"),)
 #: A file that is drawn as it is.

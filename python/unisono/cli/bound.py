@@ -26,6 +26,7 @@ from unisono.cli._output import (
     params_text,
     print_json,
     print_lines,
+    print_notes,
     print_table,
 )
 from unisono.cli._types import COLLECTIVE
@@ -58,6 +59,7 @@ def bound(as_json: bool, **options: Any) -> None:
     bounds = unisono.bounds(
         request.collective, machine, elements=count, dtype=request.dtype, root=request.root, model=request.model
     )
+    notes = machine.notes(count * unisono.dtypes()[request.dtype], request.model)
     # Bounds hold for every schedule; a format has some of them only, and the best of those shows how much it costs.
     planned = None if request.target is None else replace(request, model=None).plan()
     if as_json:
@@ -69,6 +71,7 @@ def bound(as_json: bool, **options: Any) -> None:
                 "elements": count,
                 "dtype": request.dtype,
                 "bounds": bounds,
+                "notes": notes,
                 **({} if planned is None else {"planned": _chosen(planned)}),
             }
         )
@@ -87,6 +90,7 @@ def bound(as_json: bool, **options: Any) -> None:
     ]
     right = [*cycles, "µs"]
     print_table(["bound", *right, "holds for", "reference", "assumes"], rows, right=right)
+    print_notes(notes)
     if planned is not None:
         chosen = f"{planned.algorithm} {params_text(planned.params)}".rstrip()
         ratio = "" if planned.ratio is None else f", {planned.ratio:.3f} times the bound that plans are compared with"

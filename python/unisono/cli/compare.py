@@ -8,7 +8,7 @@ from unisono.base.pictures import form_of
 from unisono.base.reports import ComparisonRow
 from unisono.cli._completion import complete, machines, workloads
 from unisono.cli._options import fail_option, json_option, level_options, limit_options, rate_options
-from unisono.cli._output import number, print_json, print_lines, print_table, progress
+from unisono.cli._output import number, print_json, print_lines, print_notes, print_table, progress
 from unisono.cli._pictures import check_picture
 from unisono.cli._types import Names
 
@@ -49,10 +49,12 @@ def compare(
     A WORKLOAD is one of the list of `unisono workload`, a file of one, or a program of another tool.
     """
     check_picture(plot)
+    places = [unisono.machine(name, failed=fail) for name in machines]
+    notes = list(dict.fromkeys(note for place in places for note in place.notes()))
     with progress("comparing") as on_row:
         rows = unisono.compare(
             workloads,
-            [unisono.machine(name, failed=fail) for name in machines],
+            places,
             level=level,
             overlap=not no_overlap,
             tflops=tflops,
@@ -65,7 +67,8 @@ def compare(
 
         write(plot, comparisons.draw(rows, form_of(plot)))
     if as_json:
-        print_json({"level": level, "overlap": not no_overlap, "rows": rows, "files": [plot] if plot else []})
+        files = [plot] if plot else []
+        print_json({"level": level, "overlap": not no_overlap, "rows": rows, "notes": notes, "files": files})
         return
     columns = ["workload", "machine", "accelerators", "step, ms", "exposed, ms", "price, M$", "ms x M$"]
     print_table(columns, [_cells(row) for row in rows], right=columns[2:])
@@ -77,6 +80,7 @@ def compare(
     ]
     if any(row["cost_usd"] is not None for row in part):
         print_lines("", "prices are of whole networks, of which workloads use the accelerators listed")
+    print_notes(notes)
     if plot is not None:
         print_lines("", f"wrote {plot}")
 

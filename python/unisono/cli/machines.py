@@ -11,7 +11,7 @@ from unisono.base.names import did_you_mean
 from unisono.cli._completion import complete, of_names
 from unisono.cli._completion import machines as presets
 from unisono.cli._options import json_option, shape_option
-from unisono.cli._output import fields_of, print_fields, print_json, print_lines, print_table
+from unisono.cli._output import fields_of, print_fields, print_json, print_lines, print_notes, print_table
 from unisono.cli._sources import LIST, refuse_unused
 from unisono.machines.imports import IMPORTED_NETWORKS
 
@@ -112,6 +112,7 @@ def _import(file: str | None, output: str | None, shape: str | None, options: di
         print_json({**machine.describe(), "file": output, "format": source})
         return
     print_lines(f"wrote {output}: {machine.summary}")
+    print_notes(machine.notes())
     about = machine.describe()
     if about.get("send_machines_per") == "link":
         print_lines(f"each link sends for itself (send_machines = {about['send_machines']} of each link)")

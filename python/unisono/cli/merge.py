@@ -22,4 +22,4 @@ def merge(parts: tuple[str, ...], output: str | None, plot: str | None, as_json:
     if output is not None:
         check_writable(output)
     study, points = merge_parts(parts)
-    report(study["collective"], study["machine"], points, study["lengths"], output, plot, as_json)
+    report(study["collective"], study["machine"], points, study["lengths"], output, plot, as_json, study["notes"])

@@ -234,7 +234,7 @@ def print_report(report: PlanReport, candidates: int | None) -> None:
                 f"{cycles_and_time(optimum)} ({optimum['name']}: {optimum['assumes']})" if optimum else "",
             ),
             ("memory", memory_text(report["memory"])),
-            ("note", report.get("note") or ""),
+            *(("note", note) for note in report["notes"]),
         ]
     )
     print_lines("")

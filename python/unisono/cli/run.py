@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
 
@@ -92,6 +93,29 @@ def run(
         slow = "; MPICH's waiting ranks do not yield, so expect it to be slow" if starter.family == "mpich" else ""
         click.echo(f"note: {ranks} ranks share {counted(cores, 'core')}{slow}", err=True)
     sys.stdout.flush()
-    done = subprocess.run(command, env=environment(starter), check=False)
+    code = _passing_signals(command, environment(starter))
     # A signal's number counts from 128, as a shell has it.
-    return done.returncode if done.returncode >= 0 else 128 - done.returncode
+    return code if code >= 0 else 128 - code
+
+
+#: Signals by which schedulers and users end a job.
+_PASSED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def _passing_signals(command: list[str], variables: dict[str, str]) -> int:
+    """The return code of a command, to which signals that end this process go."""
+    waited = {*_PASSED, signal.SIGCHLD}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
+    try:
+        # No other thread runs here that the new process could be cut off from.
+        child = subprocess.Popen(
+            command, env=variables, preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        )
+        while (code := child.poll()) is None:
+            found = signal.sigwaitinfo(waited)
+            # The keyboard's signal comes from the kernel, and has gone to the launcher too.
+            if found.si_signo in _PASSED and found.si_code <= 0:
+                child.send_signal(found.si_signo)
+        return code
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -239,16 +239,18 @@ def _asked(
 ) -> dict[str, Any]:
     """The keys of JSON that say what runs; the others are null, as they stay where a run gets stuck."""
     described = {} if machine is None else machine.describe()
+    size = None if what is None else what.elements * unisono.dtypes()[what.dtype]
     known: dict[str, Any] = {
         "machine": None if machine is None else machine.name,
         "shape": None if machine is None or what is None else machine.shape,
         "nodes": described.get("node_dims"),
-        "bytes": None if what is None else what.elements * unisono.dtypes()[what.dtype],
+        "bytes": size,
         "sim": simulator,
         "model": model or described.get("model"),
         "queue_depth": described.get("queue_depth") if depth is None else depth,
         "deadlock": [],
         "files": [],
+        "notes": [] if machine is None else machine.notes(size, model),
     }
     of_subject = {name: getattr(what, name, None) for name in ("collective", "ranks", "elements", "dtype")}
     return dict.fromkeys(SimulationReport.__annotations__) | of_subject | known
@@ -321,7 +323,7 @@ def _print(report: SimulationReport, run: Run, what: Schedule | None) -> None:
             ("bandwidth", f"{number(bandwidth * 8 / 1e9, 2)} Gbit/s" if bandwidth else ""),
             ("work", f"{run.events} events in {run.wall_seconds:.2f} s{rate}"),
             *((name.replace("_", " "), _metric_text(name, metric)) for name, metric in run.metrics.items()),
-            ("note", "" if what is None or what.machine is None else what.machine.assumptions or ""),
+            *(("note", note) for note in report["notes"]),
         ]
     )
     ends = run.finish if run.finish_ns is None else run.finish_ns

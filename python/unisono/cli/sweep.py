@@ -27,6 +27,7 @@ from unisono.cli._output import (
     params_text,
     print_json,
     print_lines,
+    print_notes,
     print_table,
     progress,
     time_of,
@@ -122,10 +123,11 @@ def sweep(
     if output is not None:
         check_writable(output)
     params = dict(options.pop("param")) or None
+    where = unisono.machine(machine, nodes=nodes, subset=subset, failed=fail)
     with progress(f"sweep of {collective}") as on_point, pool(jobs) as executor:
         points = unisono.sweep(
             collective,
-            unisono.machine(machine, nodes=nodes, subset=subset, failed=fail),
+            where,
             shapes=shapes,
             algorithms=[*(listed or []), *named] or None,
             params=params,
@@ -134,13 +136,14 @@ def sweep(
             progress=on_point,
             **options,
         )
+    most = max(options["elements"], default=0) * unisono.dtypes()[options["dtype"]]
+    notes = where.notes(most, options["model"])
     if shard is not None:
         assert output is not None
         lengths = len(options["elements"])
         total = lengths * (1 if shapes is None else len(shapes))
-        study = {"collective": collective, "machine": machine, "lengths": lengths, "total": total}
+        study = {"collective": collective, "machine": machine, "lengths": lengths, "total": total, "notes": notes}
         # All that decides about the points, as text: parts of other sweeps are told apart by it.
-        where = unisono.machine(machine, nodes=nodes, subset=subset, failed=fail)
         study["asked"] = repr(
             (where.to_toml(), nodes, subset, fail, shapes, listed, named, params, sorted(options.items()))
         )
@@ -150,7 +153,7 @@ def sweep(
         else:
             print_lines(f"wrote {output}: {len(points)} points, shard {shard[0]} of {shard[1]}")
         return
-    report(collective, machine, points, len(options["elements"]), output, plot, as_json)
+    report(collective, machine, points, len(options["elements"]), output, plot, as_json, notes)
 
 
 def report(
@@ -161,6 +164,7 @@ def report(
     output: str | None,
     plot: str | None,
     as_json: bool,
+    notes: list[str],
 ) -> None:
     """Writes the files of a whole sweep and prints it."""
     if output is not None:
@@ -172,9 +176,11 @@ def report(
         nodes = "ranks" if points[0]["cycles"] is None else "PEs"
         write(plot, plots.speedup_map(points, f"{collective} on {machine}", form=form_of(plot), nodes=nodes))
     if as_json:
-        print_json({"collective": collective, "machine": machine, "points": points, "files": _written(output, plot)})
+        files = _written(output, plot)
+        print_json({"collective": collective, "machine": machine, "points": points, "notes": notes, "files": files})
         return
     _print(points, lengths)
+    print_notes(notes)
     for path in _written(output, plot):
         print_lines(f"wrote {path}")
 

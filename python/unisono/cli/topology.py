@@ -10,7 +10,7 @@ from unisono.base.files import write
 from unisono.base.pictures import form_of
 from unisono.cli._completion import complete, machines
 from unisono.cli._failures import NO
-from unisono.cli._options import fail_option, json_option, limit_options
+from unisono.cli._options import fail_option, json_option, limit_options, nodes_option
 from unisono.cli._output import number, print_fields, print_json, print_lines, print_table, working
 from unisono.cli._pictures import check_picture
 from unisono.machines import check_routing, plane
@@ -25,6 +25,7 @@ _PAPER = {"switch_usd": 14280.0, "dac_usd": 272.0, "aoc_usd": 603.0}
 
 @click.command()
 @click.argument("name", required=False, shell_complete=complete(machines, files=True))
+@nodes_option
 @fail_option
 @click.option("--check", is_flag=True, help="Check that no packets can block each other for ever.")
 @click.option("--cables", is_flag=True, help="List every cable of a plane, with the numbers of its nodes.")
@@ -32,16 +33,22 @@ _PAPER = {"switch_usd": 14280.0, "dac_usd": 272.0, "aoc_usd": 603.0}
 @json_option
 @limit_options
 def topology(
-    name: str | None, fail: tuple[str, ...], check: bool, cables: bool, plot: str | None, as_json: bool
+    name: str | None,
+    nodes: int | None,
+    fail: tuple[str, ...],
+    check: bool,
+    cables: bool,
+    plot: str | None,
+    as_json: bool,
 ) -> int:
     """Describes the network NAME (a preset or a TOML file) and its price; without NAME, lists the families."""
     if name is None:
-        if check or fail or cables or plot is not None:
+        if check or fail or cables or nodes is not None or plot is not None:
             raise InputError("name a network: a preset (see 'unisono machines') or a TOML file")
         _families(as_json)
         return 0
     check_picture(plot)
-    machine = unisono.machine(name, failed=fail)
+    machine = unisono.machine(name, nodes=nodes, failed=fail)
     facts = machine.topology
     if facts is None:
         raise InputError(f"{machine.name} is of kind {machine.kind}; this needs a network")

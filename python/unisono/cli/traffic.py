@@ -10,13 +10,14 @@ from unisono.base.files import write
 from unisono.base.inputs import parse_bytes
 from unisono.base.pictures import form_of
 from unisono.cli._completion import of_names
-from unisono.cli._options import fail_option, json_option, limit_options, machine_option
+from unisono.cli._options import fail_option, json_option, limit_options, machine_option, nodes_option
 from unisono.cli._output import (
     microseconds,
     params_text,
     print_fields,
     print_json,
     print_lines,
+    print_notes,
     print_table,
     progress,
     without,
@@ -31,6 +32,7 @@ __all__ = ["traffic"]
 @click.command()
 @click.argument("pattern", metavar="|".join(PATTERNS), shell_complete=of_names(PATTERNS))
 @machine_option
+@nodes_option
 @fail_option
 @click.option(
     "--bytes",
@@ -64,6 +66,7 @@ __all__ = ["traffic"]
 def traffic(
     pattern: str,
     machine: str,
+    nodes: int | None,
     fail: tuple[str, ...],
     sizes: list[str],
     algorithm: str | None,
@@ -80,7 +83,7 @@ def traffic(
     goes in two messages. Planes are alike: one is simulated, with its part of every message.
     """
     check_picture(plot)
-    network = unisono.machine(machine, failed=fail)
+    network = unisono.machine(machine, nodes=nodes, failed=fail)
     lengths = [parse_bytes(size) for size in sizes]
     points: list[Traffic] = []
     with progress(f"{pattern} on {network.name}") as on_point:
@@ -103,13 +106,14 @@ def traffic(
         from unisono.plots.bandwidths import bandwidths
 
         write(plot, bandwidths(points, form_of(plot)))
-    files = [] if plot is None else [plot]
+    files, notes = [] if plot is None else [plot], network.notes(max(lengths, default=0))
     if as_json:
         reports = [point.report() for point in points]
         several = {"points": reports} if len(reports) > 1 else {}
-        print_json({**reports[-1], **several, "files": files})
+        print_json({**reports[-1], **several, "notes": notes, "files": files})
         return
     _print(points, network)
+    print_notes(notes)
     print_lines(*(f"wrote {file}" for file in files))
 
 

@@ -10,6 +10,7 @@ from unisono import InputError, training
 from unisono.base.files import write
 from unisono.base.pictures import form_of
 from unisono.base.reports import WorkloadReport
+from unisono.cli import _output
 from unisono.cli._completion import complete, workloads
 from unisono.cli._options import fail_option, json_option, level_options, limit_options, rate_options
 from unisono.cli._output import (
@@ -160,7 +161,8 @@ def workload(
         report = unisono.workload(name, where, overlap=not no_overlap, minibatch=minibatch, algorithm=algorithm)
         how = "" if report["overlap"] else ", without overlap"
         trained = f"{report['minibatch']} images a node, gradients by {report['algorithm']}{how}"
-        _report(report, f"{report['accelerators']} cores of {report['machine']}, {trained}", None, as_json)
+        on = f"{report['accelerators']} cores of {report['machine']}, {trained}"
+        _report(report, on, None, as_json, where.notes())
         return
     if nodes is not None or minibatch is not None or algorithm is not None:
         only = "--nodes, --minibatch and --algorithm are for vgg16 on switches that reduce"
@@ -171,7 +173,7 @@ def workload(
         report = unisono.workload(name, network, level=level, overlap=not no_overlap)
     _draw(report, plot)
     on = f"{report['accelerators']} accelerators of {report['machine']}{without(network)}, by {level}"
-    _report(report, on, plot, as_json)
+    _report(report, on, plot, as_json, network.notes())
 
 
 def _recorded(
@@ -192,9 +194,9 @@ def _draw(report: WorkloadReport, plot: str | None) -> None:
         write(plot, workloads.draw(report, form_of(plot)))
 
 
-def _report(report: WorkloadReport, where: str, plot: str | None, as_json: bool) -> None:
+def _report(report: WorkloadReport, where: str, plot: str | None, as_json: bool, notes: list[str]) -> None:
     if as_json:
-        print_json({**report, "files": [plot] if plot is not None else []})
+        print_json({**report, "notes": notes, "files": [plot] if plot is not None else []})
         return
     time = _times_of(report)
     _print_times(report, where)
@@ -212,6 +214,7 @@ def _report(report: WorkloadReport, where: str, plot: str | None, as_json: bool)
         for c in phase["communication"]
     ]
     print_table(["step", "begins", "communication", "bytes", "algorithm", "takes", "blocks"], rows, right=["bytes"])
+    _output.print_notes(notes)
     if plot is not None:
         print_lines("", f"wrote {plot}")
 

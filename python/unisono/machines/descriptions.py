@@ -47,26 +47,28 @@ def machine(
     ``switch=True`` is a switch, all others are accelerators; an edge may have ``gbps``, ``ns`` and ``count``.
 
     ``shape`` chooses or replaces the machine's size, where its kind has one. A machine whose switches reduce has so
-    many ``nodes``, of which those of ``subset`` take part (all by default). On a network ``failed`` lists links and
-    nodes that are not there, in every plane: ``"3-17"`` for all cables between two nodes, ``"3-17:1"`` for one of them,
-    ``17`` for a node. Accelerators behind one that failed are numbered one lower.
+    many ``nodes``, of which those of ``subset`` take part (all by default); a network of boxes has so many of them, and
+    a box that names a ``cluster`` is repeated with its own rates. On a network ``failed`` lists links and nodes that
+    are not there, in every plane: ``"3-17"`` for all cables between two nodes, ``"3-17:1"`` for one of them, ``17`` for
+    a node. They are numbered as in the machine of that many nodes. Accelerators behind one that failed are numbered one
+    lower.
 
     Raises:
-        InputError: no such preset or file, a damaged file, a shape beyond the machine, or failures that are not there
-            or that cut off accelerators.
+        InputError: no such preset or file, a damaged file, a shape beyond the machine, failures that are not there or
+            that cut off accelerators, or ``nodes`` for a network whose own failures would name other nodes then.
 
     """
-    made = _machine(name, shape_of(shape))
-    listed_failures = _failures(failed)
-    if listed_failures:
-        made = made.degraded(listed_failures)
-    if nodes is None and subset is None:
-        return made
+    made, sides, failures = _machine(name), shape_of(shape), _failures(failed)
     count = None if nodes is None else _node("nodes", nodes)
-    if subset is None:
-        return made.sized(count, None)
-    listed = items(subset, f"subset is {shown(subset)}, and must be a list of nodes")
-    return made.sized(count, [_node("a node of the subset", node) for node in listed])
+    listed = None
+    if subset is not None:
+        among = items(subset, f"subset is {shown(subset)}, and must be a list of nodes")
+        listed = [_node("a node of the subset", node) for node in among]
+    is_same = count is None and listed is None and not failures
+    # A machine that is ready keeps its own part of that shape.
+    if is_same and (sides is None or (isinstance(name, Machine) and sides == made.shape)):
+        return made
+    return made.asked(sides, count, listed, failures)
 
 
 def _failures(failed: Iterable[SupportsIndex | str] | None) -> list[str]:
@@ -86,13 +88,13 @@ def _node(what: str, value: SupportsIndex) -> int:
     return number
 
 
-def _machine(name: Any, sides: tuple[int, ...] | None) -> Machine:
+def _machine(name: Any) -> Machine:
     if isinstance(name, Machine):
-        return with_shape(name, sides)
+        return name
     if isinstance(name, Mapping):
-        return _described(name, sides)
+        return _described(name)
     if is_graph(name):
-        return with_shape(of_graph(name), sides)
+        return of_graph(name)
     if not isinstance(name, str | os.PathLike):
         raise InputError(
             f"{shown(name)} is not a machine; accepted are the name of a preset, a path, a Machine, a graph of "
@@ -102,7 +104,7 @@ def _machine(name: Any, sides: tuple[int, ...] | None) -> Machine:
     presets = [preset["name"] for preset in machine_presets()]
     looks_like_a_path = text.endswith(".toml") or "/" in text or os.sep in text or not isinstance(name, str)
     if text in presets:
-        return Machine.preset(text, sides)
+        return Machine.preset(text)
     if not (looks_like_a_path or is_file(text)):
         known = names.preset(text)
         if known is None:
@@ -110,14 +112,14 @@ def _machine(name: Any, sides: tuple[int, ...] | None) -> Machine:
             # A list of all would hide the proposal, and fill a screen.
             listed = "'unisono machines' lists the presets"
             raise InputError(f"'{title(text)}' is neither a machine preset nor a machine file{near}; {listed}")
-        return Machine.preset(known, sides)
+        return Machine.preset(known)
     if not exists(text):
         raise InputError(f"the machine file '{title(text)}' does not exist; 'unisono machines' lists the presets")
     description = read_text(text, MOST_DESCRIPTION_BYTES)
-    return Machine.from_toml(description, title(text), sides, _named_files(description, Path(text).parent))
+    return Machine.from_toml(description, title(text), None, _named_files(description, Path(text).parent))
 
 
-def _described(keys: Mapping[str, Any], sides: tuple[int, ...] | None) -> Machine:
+def _described(keys: Mapping[str, Any]) -> Machine:
     """The machine of a description in Python, as ``Machine.describe()`` gives it and files hold it."""
     # Imported here: most machines are presets.
     import tomli_w
@@ -128,7 +130,7 @@ def _described(keys: Mapping[str, Any], sides: tuple[int, ...] | None) -> Machin
         text = tomli_w.dumps(given)
     except (TypeError, ValueError, AttributeError) as error:
         raise InputError(f"the dictionary of a machine has a value that no machine file has: {error}") from None
-    return Machine.from_toml(text, shown(keys.get("name", "machine")), sides, {})
+    return Machine.from_toml(text, shown(keys.get("name", "machine")))
 
 
 def _named_files(description: str, folder: Path) -> dict[str, str]:
@@ -158,11 +160,7 @@ def with_shape(machine_or_name: MachineLike, shape: Shape | None) -> Machine:
         InputError: as :func:`machine` does.
 
     """
-    if not isinstance(machine_or_name, Machine):
-        return machine(machine_or_name, shape)
-    if shape is None or shape_of(shape) == machine_or_name.shape:
-        return machine_or_name
-    return Machine.from_toml(machine_or_name.to_toml(), machine_or_name.name, shape_of(shape))
+    return machine(machine_or_name, shape)
 
 
 def of_ranks(machine_or_name: MachineLike, ranks: int, purpose: str) -> Machine:

@@ -37,8 +37,8 @@ MEASURED = tuple(_CALLS)
 class Collectives:
     """The collectives of a communicator: the MPI library's own, or with a plan file those of the plan."""
 
-    def __init__(self, mpi: Any, comm: Any, plan: str | os.PathLike[str] | None = None) -> None:
-        """The plan is read here; a copy of the library for MPI programs serves it alone."""
+    def __init__(self, mpi: Any, comm: Any, plan: str | os.PathLike[str] | bytes | None = None) -> None:
+        """The plan is read here, a file or its bytes; a copy of the library for MPI programs serves it alone."""
         self._mpi = mpi
         self._comm = comm
         if not LIBRARY.exists():
@@ -56,14 +56,19 @@ class Collectives:
         self._library, self._prefix = own, "MPI"
         self._library.unisono_served.restype = ctypes.c_uint64
         before = {name: os.environ.get(name) for name in SETTINGS}
+        # Bytes are a file without a name, so that ranks need no folder that all nodes see.
+        memory = _memory("plan", plan) if isinstance(plan, bytes) else None
         try:
-            own_settings = {"UNISONO_PLAN": str(Path(plan).resolve()), "UNISONO_ANYWHERE": "1"}
+            path = str(Path(plan).resolve()) if not isinstance(plan, bytes) else f"/proc/self/fd/{memory}"
+            own_settings = {"UNISONO_PLAN": path, "UNISONO_ANYWHERE": "1"}
             os.environ.update(dict.fromkeys(SETTINGS, "") | own_settings)
             # The library reads its environment at its first call, and here once and for all. MPI is initialised, so it
             # is named the ranks that have the plan.
             word = ctypes.c_size_t
             self._library.unisono_settle(word(mpi._handleof(comm)))
         finally:
+            if memory is not None:
+                os.close(memory)
             for name, value in before.items():
                 if value is None:
                     del os.environ[name]
@@ -127,9 +132,15 @@ class Collectives:
 
 def _copy(library: Path) -> str:
     """A copy of a library that is gone once this process has it loaded: a file without a name."""
-    memory = os.memfd_create(library.name)
-    os.write(memory, library.read_bytes())
-    return f"/proc/self/fd/{memory}"
+    return f"/proc/self/fd/{_memory(library.name, library.read_bytes())}"
+
+
+def _memory(name: str, contents: bytes) -> int:
+    """A file without a place, with these contents."""
+    file = os.memfd_create(name)
+    with open(file, "wb", closefd=False) as out:
+        out.write(contents)
+    return file
 
 
 def buffers(collective: str, elements: int, ranks: int, rank: int) -> tuple[Array, Array]:

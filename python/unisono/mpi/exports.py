@@ -19,6 +19,8 @@ __all__ = ["FORMATS", "export", "export_rows", "export_table", "loading", "row_o
 FORMATS = tuple(row["name"] for row in _core.tunings())
 #: The library that a format can be shown to be in effect with, where that is installed.
 _RUNS_WITH = {"openmpi-rules": "Open MPI", "mpich-json": "MPICH"}
+#: The library that reads a format, as conditions name it.
+_OF_FORMAT = {"openmpi-rules": "openmpi", "openmpi-json": "openmpi", "mpich-json": "mpich"}
 _STATIC = "names, ranges and completeness checked"
 
 
@@ -48,6 +50,7 @@ def export_rows(
     image = _image(target, library)
     said, notes, written = [], [], []
     for at, row in enumerate(rows):
+        row = {key: value for key, value in row.items() if key != "tuned"}
         name = _said_as(row, target, image)
         if name is not None:
             written.append(at)
@@ -56,7 +59,24 @@ def export_rows(
                 row = {**row, "algorithm": name, "params": {}}
         said.append(row)
     made = _core.export_table(said, target, image)
+    notes += _of_conditions({rows[at].get("tuned") for at in written}, target)
     return {**made, "notes": [*dict.fromkeys(notes), *made["notes"]], "written": written}
+
+
+def _of_conditions(tuned: set[str | None], target: str) -> list[str]:
+    """Sentences about the conditions under which rows were measured, which no file of a library can state."""
+    conditions = sorted(one for one in tuned if one is not None)
+    name = _OF_FORMAT.get(target)
+    other = [one for one in conditions if name is not None and one.split()[0] != name]
+    notes = []
+    if other:
+        notes.append(
+            f"rows were measured under {' and '.join(other)}, and the file is for {name}, where algorithms take other "
+            f"times: measure under {name} ('unisono tune' under its mpiexec) before you trust the file"
+        )
+    if alike := [one for one in conditions if one not in other]:
+        notes.append(f"rows were measured under {' and '.join(alike)}; the file serves them under all conditions")
+    return notes
 
 
 def _image(target: str, library: str | os.PathLike[str] | None) -> bytes | None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from unisono._core import Error, InputError
+from unisono._core import Error, InputError, UnsupportedError
 
 __all__ = ["import_mpi", "together"]
 
@@ -46,9 +46,12 @@ def together(world: Any, check: Callable[[], _Checked]) -> _Checked:
         found = check()
     except (Error, OSError) as error:
         failure = error
-    failed = [rank for rank, wrong in enumerate(world.allgather(failure is not None)) if wrong]
+    # All ranks end with the code of the first that failed: a launcher takes the code of any of them.
+    is_input = not isinstance(failure, Error) or isinstance(failure, InputError | UnsupportedError)
+    codes = world.allgather(None if failure is None else 2 if is_input else 1)
+    failed = [rank for rank, code in enumerate(codes) if code is not None]
     if failed:
         if failure is not None and world.rank == failed[0]:
             raise failure
-        raise SystemExit(2)
+        raise SystemExit(codes[failed[0]])
     return found

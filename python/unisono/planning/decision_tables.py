@@ -20,7 +20,8 @@ def read_table(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     ``{"unisono_table": 1, "rows": [...]}`` with rows of ``collective``, ``ranks``, ``per_node``, ``first_bytes``,
     ``last_bytes``, ``algorithm``, ``params`` and ``class``,
     where ``last_bytes`` may be null for no limit, ``algorithm`` may be ``library``, and ``per_node`` (for any ranks per
-    node), ``params`` and ``class`` may be left out.
+    node), ``params`` and ``class`` may be left out. Rows of a ``.plan`` also have ``tuned``, the conditions under which
+    they were measured, or None.
 
     Raises:
         InputError: the file is no such table; the message names the row.
@@ -29,7 +30,7 @@ def read_table(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     """
     name = title(path)
     if is_file(path) and not _starts_like_json(path):
-        kept = ("collective", "ranks", "per_node", "first_bytes", "last_bytes", "params")
+        kept = ("collective", "ranks", "per_node", "first_bytes", "last_bytes", "params", "tuned")
         rows: Sequence[Mapping[str, Any]] = load_plans(path)
         return [{key: r[key] for key in kept} | {"class": r["operators"], "algorithm": _chosen(r)} for r in rows]
     found = read_json(path, kind="a decision table")

@@ -13,7 +13,7 @@ from unisono.base.messages import shown
 from unisono.base.names import named
 from unisono.base.reports import PlanRow
 
-__all__ = ["BEGINNING", "check_plan_file", "is_plan_file", "load_plans", "read_proven", "save_plans"]
+__all__ = ["BEGINNING", "check_plan_file", "encoded_plans", "is_plan_file", "load_plans", "read_proven", "save_plans"]
 
 #: The first bytes of every plan file.
 BEGINNING = b"UNISPLAN"
@@ -51,6 +51,17 @@ def save_plans(rows: Iterable[Row], path: str | os.PathLike[str], *, unlike_bits
         UnsupportedError: a plan for a wafer, or a schedule that message passing cannot run.
 
     """
+    write(path, encoded_plans(rows, unlike_bits=unlike_bits))
+
+
+def encoded_plans(rows: Iterable[Row], *, unlike_bits: bool = False) -> bytes:
+    """The bytes of the file that :func:`save_plans` writes.
+
+    Raises:
+        InputError: as there, but for the path.
+        UnsupportedError: as there.
+
+    """
     listed = []
     for row in items(rows, f"rows is {shown(rows)}, and must be a list of rows"):
         if not isinstance(row, tuple | list) or len(row) not in (3, 4, 5):
@@ -58,7 +69,7 @@ def save_plans(rows: Iterable[Row], path: str | os.PathLike[str], *, unlike_bits
                 f"{shown(row)} is not a row; accepted is (serves, first, last[, ranks per node[, conditions]])"
             )
         listed.append(_checked(*row))
-    write(path, _core.encode_plan(listed, unlike_bits))
+    return _core.encode_plan(listed, unlike_bits)
 
 
 def _checked(

@@ -185,7 +185,7 @@ def _changed(
                 raise InputError(f"machine is {shown(value)}; accepted are the name of a preset and a file")
             other = value if isinstance(value, Machine) else machine_of(value)
         elif key == "fail":
-            other = other.degraded(str(value).split("+"))
+            other = other.asked(failed=str(value).split("+"))
         elif key in _RATES:
             own_rates[key] = finite(key, value)
         elif key.replace("_", "-") in collectives():

@@ -13,7 +13,7 @@ __all__ = ["merge_parts", "part_of"]
 
 _VERSION = 1
 #: What parts of one sweep have in common.
-_STUDY = ("collective", "machine", "lengths", "total", "asked")
+_STUDY = ("collective", "machine", "lengths", "total", "asked", "notes")
 
 
 def part_of(study: Mapping[str, Any], shard: tuple[int, int], points: Sequence[SweepPoint]) -> dict[str, Any]:
@@ -54,6 +54,8 @@ def merge_parts(paths: Sequence[str | os.PathLike[str]]) -> tuple[dict[str, Any]
 
 def _read(path: str | os.PathLike[str]) -> Mapping[str, Any]:
     part = read_json(path, kind="a part of a sweep, as `unisono sweep --shard` writes it")
+    if isinstance(part, dict):
+        part.setdefault("notes", [])
     if not isinstance(part, dict) or part.get("unisono_sweep") != _VERSION:
         raise InputError(f"'{title(path)}' is no part of a sweep; 'unisono sweep --shard I/N -o PART' writes one")
     shard: Any = part.get("shard")
@@ -67,6 +69,8 @@ def _read(path: str | os.PathLike[str]) -> Mapping[str, Any]:
         or not all(isinstance(part.get(key), str) for key in ("collective", "machine", "asked"))
         or not all(type(part.get(key)) is int and 1 <= part[key] <= 10**9 for key in ("lengths", "total"))
         or part["total"] % part["lengths"]
+        or not isinstance(part["notes"], list)
+        or not all(isinstance(note, str) for note in part["notes"])
     ):
         raise InputError(f"'{title(path)}' is a damaged part of a sweep")
     return part

@@ -7,7 +7,7 @@ use unisono_collective::Dtype;
 
 use super::{
     fault::Fault,
-    layout::Layout,
+    layout::{Layout, message_chunks},
     plan::{Gpu, Plan, Protocol},
 };
 
@@ -24,8 +24,7 @@ pub fn check(plan: &Plan, layout: &Layout, dtype: Option<Dtype>) -> Vec<Fault> {
         let message = format!("the runtime has no reductions of {dtype}; it has f16, bf16, f32 and i32");
         faults.push(Fault::of_plan("limit", message));
     }
-    let Some(gpu) = plan.gpus.first() else { return faults };
-    let message_chunks = u64::from(if plan.collective == "allgather" { gpu.output_chunks } else { gpu.input_chunks });
+    let Some(message_chunks) = message_chunks(plan) else { return faults };
     let widest = widest(plan);
     let alignment = u64::from(plan.buffer_alignment).max(1);
     let chunk = match layout.chunk_bytes() {

@@ -170,6 +170,24 @@ impl Layout {
     }
 }
 
+/// Chunks of a message, whose bytes the loader compares with the sizes that a plan serves.
+pub fn message_chunks(plan: &Plan) -> Option<u64> {
+    let gpu = plan.gpus.first()?;
+    Some(u64::from(if plan.collective == "allgather" { gpu.output_chunks } else { gpu.input_chunks }))
+}
+
+/// Returns the elements, as MPI counts them, of the only size that a plan serves; `None` where it serves several, or a
+/// size that its chunks do not share.
+pub fn stated_elements(plan: &Plan, asked: &Asked) -> Option<u64> {
+    let size = plan.max_message_size.filter(|&most| plan.min_message_size == Some(most) && most > 0)?;
+    let kind = COLLECTIVES.iter().find(|(name, _)| *name == plan.collective).map(|&(_, kind)| kind)?;
+    let per_rank = u64::from(chunks_per_rank(plan, kind).ok()?);
+    let parts = message_chunks(plan).filter(|&chunks| chunks > 0)?;
+    let (all, width) = (size.checked_mul(per_rank)?, asked.dtype.unwrap_or(Dtype::F32).bytes());
+    let elements = all / parts / width;
+    (size.is_multiple_of(parts) && (size / parts).is_multiple_of(width) && elements > 0).then_some(elements)
+}
+
 /// Elements of a buffer that are checked at most.
 const BUFFER: u64 = (u32::MAX / 4) as u64;
 

@@ -9,7 +9,7 @@ use super::{
     bytes,
     fault::Fault,
     launches,
-    layout::{COLLECTIVES, Scale},
+    layout::{COLLECTIVES, Scale, stated_elements},
     limits,
     plan::{Plan, read},
     sized::Sized,
@@ -240,6 +240,8 @@ impl Importer for MscclPp {
             ));
         }
         let natural = Sized::new(&plan, &Asked { elements: None, ..*asked }, None)?;
+        // A plan for one size is a schedule of that size.
+        let asked = &Asked { elements: asked.elements.or_else(|| stated_elements(&plan, asked)), ..*asked };
         let mut faults = limits::check(&plan, u32::MAX);
         faults.extend(natural.faults.iter().cloned());
         faults.extend(natural.run.faults.iter().cloned());

@@ -9,7 +9,7 @@ mod openmpi;
 mod region;
 mod targets;
 
-use unisono_collective::DecisionTable;
+use unisono_collective::{DecisionTable, Kind};
 
 pub use mpich_table::LibraryTable;
 pub use targets::TUNINGS;
@@ -36,6 +36,15 @@ pub struct Export {
     pub rows: usize,
 }
 
+/// How the ranks of a plan are spread over boxes of GPUs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Spread {
+    /// That have ranks.
+    pub boxes: u32,
+    /// Whether all switches between the boxes reduce.
+    pub network_reduces: bool,
+}
+
 /// One target.
 pub trait Tuning: Sync {
     fn name(&self) -> &'static str;
@@ -45,6 +54,11 @@ pub trait Tuning: Sync {
     /// Whether the file is the library's complete table with our rows in it, so that this table is needed.
     fn needs_table(&self) -> bool {
         false
+    }
+    /// Returns the reason why the library does not run its counterpart of an algorithm on ranks that are spread like
+    /// this; `None` where it does.
+    fn skips(&self, _kind: Kind, _algorithm: &str, _spread: Spread) -> Option<String> {
+        None
     }
     /// # Errors
     /// Nothing of the table can be expressed, or the library's table is missing or lacks a name.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use unisono_base::excerpt;
 
 use super::{FAMILIES, Failure, Plane, SWITCH_PORTS, Speed, SwitchClass, Topology, failures::degraded};
-use crate::{Description, Machine, MachineError, MachineText, Shape};
+use crate::{Description, MachineError, MachineText, Shape};
 
 /// Rates of links that are accepted.
 pub(super) const RATES_GBPS: RangeInclusive<f64> = 1e-9..=1e15;
@@ -109,9 +109,13 @@ pub struct Network {
     /// A copy of one byte in the memory of a rank.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub copy_ns_per_byte: f64,
-    /// The preset that joins boxes like this one; asked for several nodes, the machine is so many of those.
+    /// The preset that joins boxes like this one; asked for several nodes, the machine is so many boxes like this one,
+    /// joined as there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
+    /// Sentences for whoever reads times on this machine, such as what an imported file did not state.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// Links and nodes that are not there, in every plane: [`Failure`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<String>,
@@ -152,25 +156,20 @@ impl Description for Network {
         }
     }
 
+    fn notes(&self, _: u64, _: Option<&str>) -> Vec<String> {
+        let is_bare = (self.launch_ns, self.signal_ns, self.host_overhead_ns) == (0.0, 0.0, 0.0);
+        let bare = is_bare.then(|| {
+            format!(
+                "short vectors take longer than these times: launch_ns, signal_ns and host_overhead_ns of {} are 0",
+                self.name
+            )
+        });
+        bare.into_iter().chain(self.notes.iter().cloned()).collect()
+    }
+
     /// So many boxes, where the topology is made of boxes or a preset joins boxes like this one.
     fn with_nodes(&self, nodes: u32) -> Result<Self, MachineError> {
-        if nodes == 0 {
-            return Err(MachineError::Nodes { machine: self.name.clone(), found: nodes, most: u32::MAX });
-        }
-        if self.topology.get("boxes").is_none() {
-            let none = || MachineError::NoNodes { machine: self.name.clone(), kind: Self::KIND };
-            let cluster = self.cluster.as_deref().ok_or_else(none)?;
-            if nodes == 1 {
-                return Ok(self.clone());
-            }
-            let joined = Machine::preset(cluster)?;
-            let boxes = joined.get::<Self>().filter(|boxes| boxes.topology.contains_key("boxes")).ok_or_else(none)?;
-            return Ok(Self { name: self.name.clone(), ..boxes.with_nodes(nodes)? });
-        }
-        let mut made = self.clone();
-        made.topology.insert("boxes".to_owned(), toml::Value::Integer(nodes.into()));
-        made.check(&self.name)?;
-        Ok(made)
+        self.of_boxes(nodes)
     }
 
     fn with_failures(&self, failed: &[String]) -> Result<Self, MachineError> {

@@ -11,6 +11,7 @@ mod description;
 mod facts;
 mod failures;
 pub mod import;
+mod joined;
 mod lattice;
 mod plane;
 mod routing;

@@ -18,7 +18,7 @@ use crate::{
     Asked, Part, Plan, PlanError, Prediction, Run, RunError, RunOptions, Target, TimeSource, Timed,
     candidates::build,
     messages, run,
-    target::{Details, FEW_BYTES, is_first},
+    target::{Details, is_first},
 };
 
 struct OnRanks {
@@ -77,9 +77,6 @@ const MOST_SIMULATED: u64 = 1 << 20;
 
 /// Instructions beyond which a candidate without rounds is timed only where it is named.
 const MOST_BUILT: u64 = 1 << 24;
-
-const FREE_BYTES: &str = "a byte costs nothing on this machine (no beta, no G), so the length of the vector has no \
-    part in this plan; for long vectors use a machine file that states the cost of a byte";
 
 impl OnRanks {
     /// The rounds of a candidate that is too large to be built only to be ranked, where they are known.
@@ -183,25 +180,15 @@ impl Target for OnRanks {
         build(candidate.algorithm, &self.case(collective), &candidate.params)
     }
 
-    fn free_bytes(&self) -> bool {
-        self.prices.outermost().ticks_per_byte() == (0.0, 0.0)
-    }
-
     fn among(&self, ranks: &[u32]) -> (Part, bool) {
         let first = Part::Shape(Shape::line(narrow(ranks.len())));
         (first, self.machine.levels.is_empty() || is_first(ranks))
     }
 
     fn details(&self, plan: &Plan) -> Result<Details, PlanError> {
-        let c = &plan.problem.collective;
-        let bytes = c.bytes();
         // A candidate that was timed by its rounds is too large to be built for its terms.
         let built = (plan.best().source == TimeSource::Simulated).then(|| plan.schedule().ok()).flatten();
-        Ok(Details {
-            terms: built.and_then(|schedule| schedule_terms(schedule).ok()),
-            note: (self.free_bytes() && bytes > FEW_BYTES).then(|| FREE_BYTES.to_owned()),
-            ..Details::default()
-        })
+        Ok(Details { terms: built.and_then(|schedule| schedule_terms(schedule).ok()), ..Details::default() })
     }
 
     fn predict(&self, schedule: &Schedule, _: Option<&Placement>) -> Result<Prediction, PlanError> {

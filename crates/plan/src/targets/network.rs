@@ -4,12 +4,13 @@ mod placing;
 mod simulation;
 mod timing;
 
-use std::any::Any;
+use std::{any::Any, collections::BTreeSet};
 
 use unisono_algorithms::{Algorithm, AlgorithmError, Case, Means, Params, ranks::Extents};
 use unisono_base::{interrupt::check, narrow};
 use unisono_collective::{Collective, Kind};
 use unisono_cost::{Time, endpoint::schedule_terms, network::NetworkPart};
+use unisono_emit::tuning::Spread;
 use unisono_lower::{Placed, Placement};
 use unisono_machine::{
     Machine, Shape,
@@ -141,6 +142,21 @@ impl Target for OnNetwork {
         &self.part
     }
 
+    fn spread(&self, collective: &Collective) -> Option<Spread> {
+        let network = &self.part.network;
+        let whole = network.whole_topology(&network.name).ok()?;
+        let numbers = whole.numbers_of_boxes()?;
+        // Accelerators are numbered anew where some failed.
+        let kept = self.part.topology.kept();
+        let of = |&node: &u32| kept.map_or(node, |kept| kept[node as usize]) / numbers.accelerators;
+        let boxes = self.part.model.places().iter().map(of).collect::<BTreeSet<u32>>();
+        let switches = network.computing(&*whole).ok()?;
+        let (operator, dtype) = (collective.operator.name(), collective.dtype.name());
+        let reduces = |node| switches.class(node).is_some_and(|class| class.reduces(operator, dtype));
+        let network_reduces = (numbers.shared(0)..whole.plane().ok()?.nodes()).all(reduces);
+        Some(Spread { boxes: narrow(boxes.len()), network_reduces })
+    }
+
     fn case(&self, collective: Collective) -> Case<'_> {
         Case::on_network(collective, prices(&self.part, self.extents), &self.part.fabric)
     }
@@ -263,10 +279,10 @@ impl Target for OnNetwork {
         let is_built = matches!(plan.best().source, TimeSource::Messages | TimeSource::Simulated);
         let built = is_built.then(|| plan.schedule().ok()).flatten();
         let is_partly_simulated = plan.candidates.iter().any(|one| self.is_estimated(one));
-        let note = is_partly_simulated.then_some(NOT_SIMULATED);
-        let note = if self.part.network.failed.is_empty() { note } else { Some(FAILED) };
+        let failed = (!self.part.network.failed.is_empty()).then_some(FAILED);
+        let notes: Vec<&str> = failed.into_iter().chain(is_partly_simulated.then_some(NOT_SIMULATED)).collect();
         let terms = built.and_then(|schedule| schedule_terms(schedule).ok());
-        Ok(Details { terms, note: note.map(str::to_owned), ..Details::default() })
+        Ok(Details { terms, note: (!notes.is_empty()).then(|| notes.join("; ")), ..Details::default() })
     }
 
     fn predict(&self, schedule: &Schedule, placement: Option<&Placement>) -> Result<Prediction, PlanError> {

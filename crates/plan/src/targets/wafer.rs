@@ -321,7 +321,6 @@ impl Target for OnWafer {
             _ if is_ring && self.model.name() == "paper" => Some(LEMMA_RING),
             _ => note,
         };
-        let notes: Vec<String> = note.map(str::to_owned).into_iter().chain(self.wafer.assumptions()).collect();
         let schedule = plan.schedule()?;
         let width = plan.problem.collective.element_bytes();
         let needed_bytes = schedule.all_nodes().map(|node| schedule.memory_elements(node) * width).max().unwrap_or(0);
@@ -329,7 +328,7 @@ impl Target for OnWafer {
             memory: Some(MemoryReport { needed_bytes, pe_bytes: self.wafer.sram_bytes }),
             terms: Some(estimate.total()),
             phases: Some(self.phases(estimate)),
-            note: (!notes.is_empty()).then(|| notes.join("; ")),
+            note: note.map(str::to_owned),
         })
     }
 

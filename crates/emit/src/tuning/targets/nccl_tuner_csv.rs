@@ -16,7 +16,7 @@
 use unisono_collective::{DecisionTable, Kind};
 
 use crate::tuning::{
-    Export, LibraryTable, Tuning, Unsaid,
+    Export, LibraryTable, Spread, Tuning, Unsaid,
     region::{Counterpart, Settings, Translate, View, any_operator, of_all},
 };
 
@@ -92,6 +92,19 @@ pub(super) fn by_switches(
     }
 }
 
+/// Returns the reason why NCCL skips its algorithm. NCCL disables NVLS on more than one node without CollNet, which
+/// sums in the network (`ncclTopoTuneModel` in `src/graph/tuning.cc`).
+pub(super) fn skipped(kind: Kind, algorithm: &str, spread: Spread) -> Option<String> {
+    let is_nvls = NAMES.iter().any(|n| (n.kind, n.ours, n.theirs) == (kind, algorithm, "nvls"));
+    (is_nvls && spread.boxes > 1 && !spread.network_reduces).then(|| {
+        format!(
+            "NCCL skips nvls on {} nodes whose network does not reduce (CollNet), and switches between these boxes only \
+             forward",
+            spread.boxes
+        )
+    })
+}
+
 /// A line names the number of nodes: so many ranks on each.
 pub(super) fn whole_nodes(ranks: u32, per_node: u32) -> bool {
     ranks.is_multiple_of(per_node)
@@ -108,6 +121,10 @@ impl Tuning for NcclTunerCsv {
 
     fn reference(&self) -> &'static str {
         "NCCL, plugins/tuner/example; docs/export.md"
+    }
+
+    fn skips(&self, kind: Kind, algorithm: &str, spread: Spread) -> Option<String> {
+        skipped(kind, algorithm, spread)
     }
 
     fn write(&self, table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsaid> {

@@ -15,11 +15,11 @@
 //! Source: meta-pytorch/torchcomms, `comms/ncclx/meta/tuner` (`ConfigParse.h`, `CsvConfigParse.h`, `Int64Range.cc`,
 //! `MetaTuner.cc`) at commit 59426ba4, and pull requests 2911, 3044 and 3045.
 
-use unisono_collective::DecisionTable;
+use unisono_collective::{DecisionTable, Kind};
 
-use super::nccl_tuner_csv::{COLLECTIVES, MOST_CHANNELS, PROTOCOLS, by_switches, names, whole_nodes};
+use super::nccl_tuner_csv::{COLLECTIVES, MOST_CHANNELS, PROTOCOLS, by_switches, names, skipped, whole_nodes};
 use crate::tuning::{
-    Export, LibraryTable, Tuning, Unsaid,
+    Export, LibraryTable, Spread, Tuning, Unsaid,
     region::{Counterpart, Settings, View, any_operator},
 };
 
@@ -83,6 +83,10 @@ impl Tuning for NcclxCsv {
 
     fn reference(&self) -> &'static str {
         "meta-pytorch/torchcomms, comms/ncclx/meta/tuner; docs/export.md"
+    }
+
+    fn skips(&self, kind: Kind, algorithm: &str, spread: Spread) -> Option<String> {
+        skipped(kind, algorithm, spread)
     }
 
     fn write(&self, table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsaid> {

@@ -26,7 +26,7 @@ pub struct Sizes(Vec<(f64, u32)>);
 
 /// Job sizes of Alibaba's MLaaS trace (Weng and others, NSDI 2022) in boards, as far as the artifact's file is known:
 /// this share of jobs has at most so many.
-const TRACE: &[(f64, u32)] = &[(0.7643, 1), (0.9074, 10), (0.9472, 20), (0.9852, 50), (0.9971, 100), (1.0, 1200)];
+pub const TRACE: &[(f64, u32)] = &[(0.7643, 1), (0.9074, 10), (0.9472, 20), (0.9852, 50), (0.9971, 100), (1.0, 1200)];
 
 impl Sizes {
     pub fn trace() -> Self {

@@ -10,7 +10,7 @@ pub(crate) mod place;
 mod study;
 mod traffic;
 
-pub use jobs::{Job, Jobs, Sizes};
+pub use jobs::{Job, Jobs, Sizes, TRACE};
 pub use place::{Free, Heuristic, Placed};
 pub use study::{Outcome, Sample, Study, study};
 pub use traffic::UpperShare;

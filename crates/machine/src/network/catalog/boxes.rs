@@ -54,7 +54,7 @@ fn read(table: &toml::Table, origin: &str, own: Speed) -> Result<Box<dyn Topolog
         [lines("inside", &inside)?, lines("uplinks", &uplinks)?, lines("outside", &outside)?];
     let found = u64::from(boxes) * (inside.len() + uplinks.len()) as u64 + outside.len() as u64;
     limits::admit("the list of the cables of all boxes", CABLE_BYTES * u128::from(found), u128::from(found))?;
-    let of_box = inside.iter().flat_map(|edge| [edge.a, edge.b]).max().map_or(0, |last| last + 1).max(accelerators);
+    let of_box = graph::nodes_of(&inside, accelerators);
     if let Some(edge) = uplinks.iter().find(|edge| edge.a >= of_box) {
         let last = of_box - 1;
         return Err(refused(format!("an uplink begins at node {}; the nodes of a box are 0 to {last}", edge.a)));

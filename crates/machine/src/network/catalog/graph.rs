@@ -21,7 +21,7 @@ use super::super::{
     Bill, BoxNumbers, Cable, Family, Plane, PlaneBuilder, Routing, Speed, Topology, cut::Cut, topology,
 };
 use crate::MachineError;
-pub use edges::{Edge, parse};
+pub use edges::{Edge, nodes_of, parse, text_of_edges};
 
 pub const FAMILY: Family = Family {
     name: "graph",

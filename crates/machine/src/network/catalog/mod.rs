@@ -10,7 +10,7 @@ mod hyperx;
 mod mesh;
 mod torus;
 
-pub(super) use graph::{Graph, Way, parse};
+pub(super) use graph::{Edge, Graph, Way, nodes_of, parse, text_of_edges};
 
 use super::Family;
 

@@ -2,6 +2,7 @@
 
 mod edges;
 mod nccl;
+mod nccl_rates;
 
 use serde::Serialize;
 
@@ -67,6 +68,9 @@ impl Format {
 /// Latency of a cable where a file states none: that of NVLink to a switch in TE-CCL, 0.35 us.
 const ASSUMED_NS: f64 = 350.0;
 
+const ASSUMED: &str = "assumed, as the imported file states none of them: latencies, packets, buffers, and gamma_ns_per_byte = \
+    0.0025 (sums of 400 GB/s)";
+
 /// A network of one plane, whose packets and buffers are those of the presets of servers.
 fn network(asked: &Asked, summary: String, link_gbps: f64, topology: toml::Table) -> Network {
     Network {
@@ -89,6 +93,7 @@ fn network(asked: &Asked, summary: String, link_gbps: f64, topology: toml::Table
         signal_ns: 0.0,
         copy_ns_per_byte: 0.0,
         cluster: None,
+        notes: vec![ASSUMED.to_owned()],
         failed: Vec::new(),
         prices: Prices { switch_usd: 0.0, dac_usd: 0.0, aoc_usd: 0.0 },
         accelerator: None,

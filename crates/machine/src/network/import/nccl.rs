@@ -7,6 +7,8 @@
 //!     <pci ...><nic><net name dev speed/></nic></pci>
 //! ```
 //!
+//! A device that is cut in partitions has several `<gpu>` in one `<pci>`, each a rank of its own (NCCL, MLOPart).
+//!
 //! GPUs are accelerators, in the order of their ranks, or devices where ranks repeat. Switches of PCIe and CPUs are
 //! switches. All NVSwitches are one switch, as in NCCL. Switches that lead nowhere are left out. Rates are those of
 //! NCCL and RCCL: GB/s of an NVLink by `sm` (60: 18, 70 and 80: 20, 86: 12, 90: 20.6, 100: 40.1), of an xGMI link by
@@ -29,7 +31,11 @@ use unisono_base::{
     xml::{self, Element, XmlError},
 };
 
-use super::{Asked, Format, Network, Refusal, network};
+use super::{
+    Asked, Format, Network, Refusal,
+    nccl_rates::{between_cpus, nvlink, pcie, sm, xgmi},
+    network,
+};
 
 pub const FORMAT: Format = Format {
     name: "nccl-topo",
@@ -43,6 +49,8 @@ const MOST_CPUS: usize = 1024;
 /// The first architecture whose NVSwitches copy and reduce.
 const FIRST_SHARP: u32 = 90;
 const MOST_LINKS: i64 = 1 << 16;
+/// GPUs that a sentence lists.
+const MOST_LISTED: usize = 8;
 
 impl From<XmlError> for Refusal {
     fn from(error: XmlError) -> Self {
@@ -96,8 +104,8 @@ fn read(text: &str, asked: &Asked) -> Result<Network, Refusal> {
 #[derive(Default)]
 struct Reader {
     found: Server,
-    /// By host and bus.
-    gpus: BTreeMap<(String, String), usize>,
+    /// By host and bus; several ranks may share the bus of a GPU that is cut in partitions (MLOPart).
+    gpus: BTreeMap<(String, String), Vec<usize>>,
     nvswitch: Option<usize>,
 }
 
@@ -164,16 +172,38 @@ impl Reader {
         }
         let rate = pcie(element);
         let child = |name: &str| element.children.iter().find(|e| e.name == name);
-        if let Some(gpu) = child("gpu") {
-            let whole = |key: &str| gpu.find(key).and_then(|text| text.trim().parse().ok());
-            let node = self.found.node(Kind::Gpu(whole("rank"), whole("dev")));
-            self.found.cables.push((parent, node, rate));
+        let gpus: Vec<&Element> = element.children.iter().filter(|e| e.name == "gpu").collect();
+        if !gpus.is_empty() {
             let bus = bus(element.text("busid")?);
-            if self.gpus.insert((host.to_owned(), bus), node).is_some() {
-                let message = format!("two GPUs have the busid {}", xml::short(element.text("busid")?));
-                return Err(Refusal { line: Some(element.line), message });
+            let refused = |message| Err(Refusal { line: Some(element.line), message });
+            if self.gpus.contains_key(&(host.to_owned(), bus.clone())) {
+                return refused(format!("two GPUs have the busid {}", xml::short(element.text("busid")?)));
             }
-            linked.extend(gpu.children.iter().map(|e| Linked { element: e, gpu: node, gpu_element: gpu, cpu, host }));
+            let number = |gpu: &Element, key: &str| gpu.find(key).and_then(|text| text.trim().parse().ok());
+            let ranks: Vec<Option<i64>> = gpus.iter().map(|gpu| number(gpu, "rank")).collect();
+            if gpus.len() > 1 && !are_unlike(&ranks) {
+                let bus = xml::short(element.text("busid")?);
+                return refused(format!(
+                    "the device {bus} has {} <gpu>, and their ranks do not differ; accepted are several <gpu> of one device \
+                     that are ranks of their own",
+                    gpus.len()
+                ));
+            }
+            // Partitions of a GPU share its way to PCIe.
+            let device = if gpus.len() > 1 {
+                let device = self.found.node(Kind::Pci);
+                self.found.cables.push((parent, device, rate));
+                device
+            } else {
+                parent
+            };
+            for gpu in gpus {
+                let node = self.found.node(Kind::Gpu(number(gpu, "rank"), number(gpu, "dev")));
+                self.found.cables.push((device, node, rate));
+                self.gpus.entry((host.to_owned(), bus.clone())).or_default().push(node);
+                let links = gpu.children.iter();
+                linked.extend(links.map(|e| Linked { element: e, gpu: node, gpu_element: gpu, cpu, host }));
+            }
         } else if let Some(nic) = child("nic") {
             let node = self.nic(nic)?;
             self.found.cables.push((parent, node, rate));
@@ -216,8 +246,14 @@ impl Reader {
             }
             let target = element.find("target").map(bus).unwrap_or_default();
             let class = element.find("tclass").unwrap_or("");
-            let other = match self.gpus.get(&(host.to_owned(), target)).copied() {
-                Some(other) => other,
+            let other = match self.gpus.get(&(host.to_owned(), target)).map(Vec::as_slice) {
+                Some([other]) => *other,
+                // The file does not say which of the partitions has the link.
+                Some(_) => {
+                    let message =
+                        "a link leads to a device with several ranks; accepted are links of theirs to NVSwitches";
+                    return Err(Refusal { line: Some(element.line), message: message.to_owned() });
+                }
                 None if element.name == "c2c" || class == "0x068001" => cpu,
                 None if class.starts_with("0x0680") => {
                     let found = &mut self.found;
@@ -361,7 +397,35 @@ impl Server {
             ),
             _ => String::new(),
         };
-        Network { caveat, ..network(asked, summary, fastest, topology) }
+        let mut made = Network { caveat, ..network(asked, summary, fastest, topology) };
+        made.notes.extend(self.odd(&numbers));
+        made
+    }
+
+    /// Returns a sentence about GPUs whose links are unlike those of the others, as those of a broken one are.
+    fn odd(&self, numbers: &[usize]) -> Option<String> {
+        let is_fast = |node: usize| matches!(self.kinds[node], Kind::Gpu(..) | Kind::NvSwitch);
+        let mut rates: BTreeMap<usize, f64> = BTreeMap::new();
+        for (node, _) in self.kinds.iter().enumerate().filter(|(_, kind)| matches!(kind, Kind::Gpu(..))) {
+            let own = self.cables.iter().filter(|&&(a, b, _)| (a == node && is_fast(b)) || (b == node && is_fast(a)));
+            rates.insert(numbers[node], own.map(|cable| cable.2).sum());
+        }
+        let has_switch = self.kinds.contains(&Kind::NvSwitch);
+        let most = rates.values().copied().fold(0.0, f64::max);
+        // Without a switch GPUs of a regular box have unlike links where the file is of a part of it.
+        let odd: Vec<_> =
+            rates.iter().filter(|&(_, &rate)| rate == 0.0 || has_switch && rate < most * (1.0 - 1e-9)).collect();
+        if most == 0.0 || odd.is_empty() {
+            return None;
+        }
+        let gpus = if odd.len() == 1 { "GPU" } else { "GPUs" };
+        let listed: Vec<String> =
+            odd.iter().take(MOST_LISTED).map(|(gpu, rate)| format!("{gpu} ({rate:.1} GB/s)")).collect();
+        let more = odd.len().checked_sub(MOST_LISTED + 1).map_or(String::new(), |n| format!(" and {} more", n + 1));
+        Some(format!(
+            "{gpus} {}{more} have slower links to other GPUs than the rest ({most:.1} GB/s): look at the file, or at the box",
+            listed.join(", ")
+        ))
     }
 }
 
@@ -376,74 +440,4 @@ fn are_unlike(keys: &[Option<i64>]) -> bool {
 fn bus(text: &str) -> String {
     let text = text.trim().to_ascii_lowercase();
     text.trim_start_matches('0').to_owned()
-}
-
-/// GB/s: lanes times 100 Mb/s of a lane. NCCL takes the third generation and 16 lanes where nothing is stated.
-fn pcie(element: &Element) -> f64 {
-    let speed = element.find("link_speed").unwrap_or("").split_whitespace().next().unwrap_or("");
-    let lane = match speed {
-        "2.5" => 15.0,
-        "5" | "5.0" => 30.0,
-        "16" | "16.0" => 120.0,
-        "32" | "32.0" => 240.0,
-        "64" | "64.0" => 480.0,
-        _ => 60.0,
-    };
-    let width = element.find("link_width").and_then(|text| text.trim().parse::<u16>().ok()).filter(|&n| n > 0);
-    f64::from(width.unwrap_or(16)) * lane / 80.0
-}
-
-/// The architecture of a GPU; 80 where the file states none.
-fn sm(gpu: &Element) -> u32 {
-    gpu.find("sm").and_then(|text| text.trim().parse().ok()).unwrap_or(80)
-}
-
-/// GB/s of one NVLink.
-fn nvlink(gpu: &Element) -> f64 {
-    match sm(gpu) {
-        100.. => 40.1,
-        90..100 => 20.6,
-        86 => 12.0,
-        60..70 => 18.0,
-        _ => 20.0,
-    }
-}
-
-/// GB/s of one xGMI link. Files name the architecture as `gfx90a` or as 910.
-fn xgmi(gpu: &Element) -> f64 {
-    let gcn = gpu.find("gcn").unwrap_or("").trim_start_matches("gfx");
-    match gcn {
-        "90a" | "910" => 36.0,
-        _ if gcn.starts_with("94") || gcn.starts_with("95") => 48.0,
-        _ => 24.0,
-    }
-}
-
-/// GB/s between two CPUs. NCCL takes its rate of a way inside one device where it does not know the vendor of an x86
-/// CPU.
-fn between_cpus(cpu: &Element) -> f64 {
-    let number = |key: &str| cpu.find(key).and_then(|text| text.trim().parse::<u32>().ok()).unwrap_or(0);
-    let (family, model) = (number("familyid"), number("modelid"));
-    match (cpu.find("arch").unwrap_or(""), cpu.find("vendor").unwrap_or("").trim()) {
-        ("ppc64", _) => 32.0,
-        ("arm64", _) => 6.0,
-        (_, "GenuineIntel") => match (family, model) {
-            // Granite Rapids and Sierra Forest are newer than models with higher numbers.
-            (6, 0xCF.. | 0xAD..=0xAF) => 40.0,
-            (6, 0x8F..) => 22.0,
-            (6, 0x55..) => 10.0,
-            _ => 6.0,
-        },
-        // Older versions of NCCL write the second number of each.
-        (_, "AuthenticAMD" | "AMD") => match family {
-            // Zen 5.
-            26 | 0xBF => 32.0,
-            // Zen 3 and 4.
-            25 | 0xAF => 24.0,
-            _ => 16.0,
-        },
-        (_, "CentaurHauls" | "Shanghai") if (family, model) == (7, 0x5B) => 9.0,
-        (_, "CentaurHauls" | "Shanghai") => 6.0,
-        _ => 5000.0,
-    }
 }

@@ -224,3 +224,58 @@ fn what_is_no_topology_is_refused_in_one_sentence() {
     );
     assert!(read_as("edges", RING, 2, None).unwrap_err().contains("boxes repeat a topology of NCCL"));
 }
+
+/// A box with an NVSwitch whose GPUs have so many links each.
+fn behind_a_switch(links: &[u32]) -> String {
+    let gpu = |(at, n): (usize, &u32)| {
+        let link = if *n == 0 { String::new() } else { format!("<nvlink target='s' count='{n}' tclass='0x068000'/>") };
+        format!("<pci busid='g{at}' class='0x030200'><gpu dev='{at}' rank='{at}' sm='90'>{link}</gpu></pci>")
+    };
+    format!("<system><cpu>{}</cpu></system>", links.iter().enumerate().map(gpu).collect::<String>())
+}
+
+#[test]
+fn gpus_whose_links_are_unlike_those_of_the_others_are_named() {
+    for odd in 0..8 {
+        for left in [0, 17] {
+            let mut links = [18; 8];
+            links[odd] = left;
+            let (network, _) = nccl(&behind_a_switch(&links));
+            let note = network.notes.last().unwrap();
+            assert!(note.contains(&format!("GPU {odd} (")) && note.contains("(370.8 GB/s)"), "{note}");
+        }
+    }
+    // Whole boxes, and boxes without such links, have one note: that of assumed values.
+    for text in [A100, DGX1, MI250, PCIE, H100, &behind_a_switch(&[18; 8]), &behind_a_switch(&[0; 4])] {
+        let (network, _) = nccl(text);
+        assert_eq!(network.notes.len(), 1, "{:?}", network.notes);
+        assert!(network.notes[0].contains("gamma_ns_per_byte"));
+    }
+}
+
+/// Several ranks of one device (NCCL, MLOPart), as NVIDIA's documentation of NCCL shows them.
+#[test]
+fn partitions_of_a_device_are_gpus_of_their_own() {
+    let part = |rank: &str| {
+        format!(
+            "<gpu dev='0' sm='107' rank='{rank}'><nvlink target='fffffff:ff:ff.0' count='36' tclass='0x068000'/></gpu>"
+        )
+    };
+    let device = |bus: u32, ranks: &[&str]| {
+        format!(
+            "<pci busid='000{bus}:81:00.0' class='0x030200'>{}</pci>",
+            ranks.iter().copied().map(part).collect::<String>()
+        )
+    };
+    let text = format!("<system><cpu>{}{}</cpu></system>", device(0, &["0", "1"]), device(1, &["2", "3"]));
+    let (network, topology) = nccl(&text);
+    // The NVSwitch, the CPU, and a node of PCIe for each device.
+    assert_eq!((topology.accelerators(), topology.plane().unwrap().switches()), (4, 4));
+    let nvswitch = topology.plane().unwrap().nodes() - 1;
+    assert!((0..4).all(|gpu| (between(&network, &*topology, gpu, nvswitch) - 36.0 * 40.1).abs() < 1e-9));
+    for ranks in [&["0", "0"][..], &["0", ""]] {
+        let text = format!("<system><cpu>{}{}</cpu></system>", device(0, ranks), device(1, &["2"]));
+        let e = read_as("nccl-topo", &text, 1, None).unwrap_err();
+        assert!(e.contains("ranks do not differ"), "{e}");
+    }
+}

@@ -18,6 +18,7 @@ mod hxmesh;
 mod hypercube;
 mod hyperx;
 mod import;
+mod joined;
 mod mesh;
 mod oracle;
 mod presets;

@@ -243,8 +243,8 @@ impl<'a> Prices<'a> {
         self.target.model()
     }
 
-    pub fn machine_name(&self) -> &str {
-        self.machine.name()
+    pub fn machine(&self) -> &Machine {
+        &self.machine
     }
 
     /// The distinct communications, in the order in which they were first asked for.

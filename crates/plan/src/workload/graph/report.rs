@@ -72,7 +72,7 @@ pub struct GraphReport {
     pub second_opinion: Vec<OpinionRow>,
     /// Operations whose time the reader does not know, with their number.
     pub unknown: BTreeMap<String, u64>,
-    /// What the reader had to assume, in sentences.
+    /// What the reader had to assume, and what times on the machine leave out, in sentences.
     pub notes: Vec<String>,
     /// Of levels that simulate.
     pub packets: Option<u64>,
@@ -173,7 +173,7 @@ impl Step<'_> {
         let second_opinion = second_opinion(graph, &mut prices)?;
         Ok(GraphReport {
             workload: graph.name.clone(),
-            machine: prices.machine_name().to_owned(),
+            machine: prices.machine().name().to_owned(),
             accelerators: graph.ranks,
             reference: "",
             level: level.name(),
@@ -188,7 +188,7 @@ impl Step<'_> {
             second_opinion,
             iteration,
             unknown: graph.unknown.clone(),
-            notes: graph.notes.clone(),
+            notes: [graph.notes.clone(), prices.machine().notes(u64::MAX, Some(prices.model()))].concat(),
             packets,
             events,
         })

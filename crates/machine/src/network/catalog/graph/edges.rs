@@ -1,5 +1,7 @@
 //! The lines of a graph.
 
+use std::fmt;
+
 use unisono_base::excerpt;
 
 use super::Cable;
@@ -22,6 +24,39 @@ const MOST_NODES: u32 = 1 << 26;
 impl Edge {
     pub fn of([a, b]: [u32; 2]) -> Self {
         Self { a, b, cable: None, gbps: None, latency_ns: None, count: 1 }
+    }
+}
+
+/// Prints the line of the cable.
+impl fmt::Display for Edge {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{} {}", self.a, self.b)?;
+        if let Some((word, _)) = KINDS.iter().find(|(_, kind)| Some(*kind) == self.cable) {
+            write!(f, " {word}")?;
+        }
+        self.gbps.map_or(Ok(()), |gbps| write!(f, " gbps={gbps}"))?;
+        self.latency_ns.map_or(Ok(()), |ns| write!(f, " ns={ns}"))?;
+        if self.count == 1 { Ok(()) } else { write!(f, " count={}", self.count) }
+    }
+}
+
+/// Returns the number of nodes: the accelerators, and all that a cable names.
+pub fn nodes_of(edges: &[Edge], accelerators: u32) -> u32 {
+    edges.iter().map(|edge| edge.a.max(edge.b) + 1).fold(accelerators, u32::max)
+}
+
+/// Returns the cables of a graph's table as lines; `None` where it has none.
+pub fn text_of_edges(table: &toml::Table) -> Option<String> {
+    match table.get("edges")? {
+        toml::Value::String(text) => Some(format!("{}\n", text.trim_end())),
+        toml::Value::Array(pairs) => pairs
+            .iter()
+            .map(|pair| match pair.as_array().map(Vec::as_slice) {
+                Some([a, b]) => Some(format!("{} {}\n", a.as_integer()?, b.as_integer()?)),
+                _ => None,
+            })
+            .collect(),
+        _ => None,
     }
 }
 
@@ -66,13 +101,10 @@ fn edge(said: &[&str]) -> Option<Edge> {
     Some(edge)
 }
 
+const KINDS: [(&str, Cable); 3] = [("dac", Cable::Dac), ("aoc", Cable::Aoc), ("board", Cable::Board)];
+
 fn cable(word: &str) -> Option<Cable> {
-    match word {
-        "dac" => Some(Cable::Dac),
-        "aoc" => Some(Cable::Aoc),
-        "board" => Some(Cable::Board),
-        _ => None,
-    }
+    KINDS.iter().find(|(name, _)| *name == word).map(|(_, kind)| *kind)
 }
 
 fn number(text: &str) -> Option<f64> {

@@ -1,0 +1,75 @@
+//! The rates of NCCL and RCCL for the links of a topology, in GB/s.
+//!
+//! Sources: NVIDIA/nccl, src/graph/topo.h and topo.cc; ROCm/rccl, src/graph/topo.h.
+
+use unisono_base::xml::Element;
+
+/// GB/s: lanes times 100 Mb/s of a lane. NCCL takes the third generation and 16 lanes where nothing is stated.
+pub fn pcie(element: &Element) -> f64 {
+    let speed = element.find("link_speed").unwrap_or("").split_whitespace().next().unwrap_or("");
+    let lane = match speed {
+        "2.5" => 15.0,
+        "5" | "5.0" => 30.0,
+        "16" | "16.0" => 120.0,
+        "32" | "32.0" => 240.0,
+        "64" | "64.0" => 480.0,
+        _ => 60.0,
+    };
+    let width = element.find("link_width").and_then(|text| text.trim().parse::<u16>().ok()).filter(|&n| n > 0);
+    f64::from(width.unwrap_or(16)) * lane / 80.0
+}
+
+/// Returns the architecture of a GPU; 80 where the file states none.
+pub fn sm(gpu: &Element) -> u32 {
+    gpu.find("sm").and_then(|text| text.trim().parse().ok()).unwrap_or(80)
+}
+
+/// GB/s of one NVLink.
+pub fn nvlink(gpu: &Element) -> f64 {
+    match sm(gpu) {
+        100.. => 40.1,
+        90..100 => 20.6,
+        86 => 12.0,
+        60..70 => 18.0,
+        _ => 20.0,
+    }
+}
+
+/// GB/s of one xGMI link. Files name the architecture as `gfx90a` or as 910.
+pub fn xgmi(gpu: &Element) -> f64 {
+    let gcn = gpu.find("gcn").unwrap_or("").trim_start_matches("gfx");
+    match gcn {
+        "90a" | "910" => 36.0,
+        _ if gcn.starts_with("94") || gcn.starts_with("95") => 48.0,
+        _ => 24.0,
+    }
+}
+
+/// GB/s between two CPUs. NCCL takes its rate of a way inside one device where it does not know the vendor of an x86
+/// CPU.
+pub fn between_cpus(cpu: &Element) -> f64 {
+    let number = |key: &str| cpu.find(key).and_then(|text| text.trim().parse::<u32>().ok()).unwrap_or(0);
+    let (family, model) = (number("familyid"), number("modelid"));
+    match (cpu.find("arch").unwrap_or(""), cpu.find("vendor").unwrap_or("").trim()) {
+        ("ppc64", _) => 32.0,
+        ("arm64", _) => 6.0,
+        (_, "GenuineIntel") => match (family, model) {
+            // Granite Rapids and Sierra Forest are newer than models with higher numbers.
+            (6, 0xCF.. | 0xAD..=0xAF) => 40.0,
+            (6, 0x8F..) => 22.0,
+            (6, 0x55..) => 10.0,
+            _ => 6.0,
+        },
+        // Older versions of NCCL write the second number of each.
+        (_, "AuthenticAMD" | "AMD") => match family {
+            // Zen 5.
+            26 | 0xBF => 32.0,
+            // Zen 3 and 4.
+            25 | 0xAF => 24.0,
+            _ => 16.0,
+        },
+        (_, "CentaurHauls" | "Shanghai") if (family, model) == (7, 0x5B) => 9.0,
+        (_, "CentaurHauls" | "Shanghai") => 6.0,
+        _ => 5000.0,
+    }
+}

@@ -1,0 +1,64 @@
+"""`unisono run` passes signals that end a job to the launcher, whose ranks end."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from ..python.conftest import PROGRAM
+from ..python.test_mpi import MPICH, OPEN_MPI
+
+RANK = """
+import os, pathlib, sys, time
+pathlib.Path(sys.argv[1], str(os.getpid())).touch()
+time.sleep(120)
+"""
+#: Polls of 20 ms until ranks are there or gone.
+MOST_POLLS = 1500
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended may wait for its parent."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize("environment", [OPEN_MPI, MPICH], ids=["openmpi", "mpich"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_ranks_end_with_the_command(environment: Path, number: signal.Signals, tmp_path: Path) -> None:
+    ranks = tmp_path / "ranks"
+    ranks.mkdir()
+    (tmp_path / "rank.py").write_text(RANK)
+    python = environment / "bin" / "python"
+    command = list(map(str, [PROGRAM, "run", "-n", "2", "--", python, tmp_path / "rank.py", ranks]))
+    root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    quiet = subprocess.DEVNULL
+    # In a session of its own, as a job of a scheduler is.
+    with subprocess.Popen(
+        command, env={**os.environ, **root}, start_new_session=True, stdout=quiet, stderr=quiet
+    ) as job:
+        try:
+            for _ in range(MOST_POLLS):
+                if len(pids := [int(path.name) for path in ranks.iterdir()]) == 2:
+                    break
+                assert job.poll() is None
+                time.sleep(0.02)
+            assert len(pids) == 2
+            job.send_signal(number)
+            assert job.wait(60) != 0
+            for _ in range(MOST_POLLS):
+                if not any(map(is_alive, pids)):
+                    break
+                time.sleep(0.02)
+            assert not any(map(is_alive, pids))
+        finally:
+            for pid in (int(path.name) for path in ranks.iterdir()):
+                if is_alive(pid):
+                    os.kill(pid, signal.SIGKILL)
+            if job.poll() is None:
+                os.killpg(job.pid, signal.SIGKILL)

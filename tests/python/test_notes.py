@@ -1,0 +1,86 @@
+"""What a machine leaves out of times is said by every command that prints them."""
+
+from pathlib import Path
+
+import pytest
+import unisono as un
+
+from .conftest import call, json_of
+
+CABLES = "0 4 gbps=100\n1 4 gbps=100\n2 4 gbps=100\n3 4 gbps=100\n"
+WORKLOAD = """
+name = "pairs"
+[[dimensions]]
+name = "all"
+size = 4
+[[steps]]
+name = "only"
+compute_us = 1
+[[steps.communication]]
+collective = "allreduce"
+elements = 65536
+"""
+#: A machine, and the words of its notes.
+MACHINES = {
+    "archer": ["a byte costs nothing on this machine"],
+    "paper-sim": [],
+    "dgx-h100": ["launch_ns, signal_ns and host_overhead_ns of dgx-h100 are 0"],
+    "dgx-h100-kernels": [],
+    "hx2mesh-small": [],
+    "mine": ["host_overhead_ns of cables are 0", "gamma_ns_per_byte = 0.0025 (sums of 400 GB/s)"],
+}
+SIZE = ["--bytes", "64KiB"]
+#: Commands that print times, by the kinds of machines that they are for.
+COMMANDS: dict[str, list[str]] = {
+    "plan": ["plan", "allreduce", "--ranks", "4", *SIZE, "--algorithm", "ring", "--machine"],
+    "simulate": ["simulate", "allreduce", "--ranks", "4", *SIZE, "--algorithm", "ring", "--machine"],
+    "bound": ["bound", "allreduce", "--ranks", "4", *SIZE, "--machine"],
+    "sweep": ["sweep", "allreduce", "--ranks", "4", "--elements", "16384", "--jobs", "1", "--algorithms", "ring"]
+    + ["--baseline", "ring", "--machine"],
+    "traffic": ["traffic", "alltoall", "--bytes", "4KiB", "--level", "flow", "--machine"],
+    "workload": ["workload", "pairs.toml", "--machine"],
+    "compare": ["compare", "pairs.toml", "--machines"],
+}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_says_what_its_times_leave_out(
+    command: str, machine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("pairs.toml").write_text(WORKLOAD)
+    Path("cables.txt").write_text(CABLES)
+    imported = call("machines", "import", "cables.txt", "--accelerators", "4", "-o", "mine.toml")
+    assert imported.out.count("gamma_ns_per_byte") == 1
+    name = "mine.toml" if machine == "mine" else machine
+    if command in ("traffic", "workload", "compare") and un.machine(name).kind != "network":
+        pytest.skip("for networks")
+    if command == "traffic" and machine == "hx2mesh-small":
+        pytest.skip("a thousand accelerators; the note does not depend on them")
+    found = json_of(*COMMANDS[command], name)["notes"]
+    assert len(found) == len(MACHINES[machine])
+    assert all(any(words in note for note in found) for words in MACHINES[machine])
+    text = " ".join(call(*COMMANDS[command], name).out.split())
+    for words in MACHINES[machine]:
+        assert text.count(words) == 1, text
+
+
+def test_short_vectors_need_no_price_of_a_byte_and_models_price_it_or_not() -> None:
+    assert un.machine("archer").notes(1024) == []
+    assert len(un.machine("archer").notes(1025)) == 1
+    # The postal model of this machine prices bytes, and LogP has no price for them.
+    priced = un.machine({**un.machine("paper-sim").describe(), "L_ns": 1, "o_ns": 1, "g_ns": 1})
+    assert priced.notes() == []
+    assert len(priced.notes(model="logp")) == 1
+
+
+def test_notes_of_a_program_are_those_of_its_machine(tmp_path: Path) -> None:
+    (tmp_path / "one.hlo").write_text(
+        "HloModule m, num_partitions=4\n\n%sum (a: f32[], b: f32[]) -> f32[] {\n  %a = f32[] parameter(0)\n"
+        "  %b = f32[] parameter(1)\n  ROOT %c = f32[] add(%a, %b)\n}\n\nENTRY %main (x: f32[1024]) -> f32[1024] {\n"
+        "  %x = f32[1024] parameter(0)\n  ROOT %r = f32[1024] all-reduce(%x), channel_id=1, "
+        "replica_groups={{0,1,2,3}}, use_global_device_ids=true, to_apply=%sum\n}\n"
+    )
+    report = json_of("workload", "--from", str(tmp_path / "one.hlo"), "--machine", "dgx-a100")
+    assert any("host_overhead_ns of dgx-a100 are 0" in note for note in report["notes"])
