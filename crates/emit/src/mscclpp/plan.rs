@@ -1,5 +1,5 @@
-//! An execution plan as its JSON file states it, with the fields that the runtime's loader reads. The loader asks whether
-//! a key is there, and not whether it has a value: an empty list and a null are not the same as no key.
+//! An execution plan as its JSON file states it, with the fields that the runtime's loader reads. The loader asks
+//! whether a key is there, and not whether it has a value: an empty list and a null are not the same as no key.
 //!
 //! Source: microsoft/mscclpp, `src/core/executor/execution_plan.cc` and `python/mscclpp/language/internal/` at commit
 //! 1f5f065d.
