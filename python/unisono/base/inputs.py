@@ -61,8 +61,9 @@ _UNITS = {
 _SIZE = re.compile(r"\s*([0-9]+)(?:\.([0-9]+))?\s*([A-Za-z]*)\s*")
 #: Ranks are counted in 32 bits.
 _LARGEST = 2**32 - 1
-#: The most elements that plans and bounds count; a schedule holds fewer than 2**32 in a buffer.
-_MOST_ELEMENTS = 2**40
+#: The most elements that plans and bounds count, as candidates that send segments take as long to time as there are
+#: segments; a schedule holds fewer than 2**32 in a buffer.
+_MOST_ELEMENTS = 2**36
 
 
 def parse_bytes(text: str) -> int:
