@@ -341,13 +341,14 @@ def test_traces_of_a_profiler(tmp_path: Path) -> None:
     report = un.step(folder, "dgx-h100")
     # Rank 1 computes 5 % longer, and decides: 4 forward, 4 backward, the optimizer, and 40 us of the host.
     assert report["compute_seconds"] == pytest.approx((4 * 900 + 4 * 1800 + 600) * 1.05e-6 + 40e-6)
-    assert (report["format"], report["classes"], report["notes"]) == ("kineto", 2, [])
+    # The trace leaves nothing open, and the machine does.
+    assert (report["format"], report["classes"], report["notes"]) == ("kineto", 2, un.machine("dgx-h100").notes())
     (row,) = report["collectives"]
     assert (row["kind"], row["bytes"], row["count"], row["group"]) == ("allreduce", 48_000_000, 4, 2)
     # Three of four sums are hidden by compute, the last one is not.
     assert report["exposed_seconds"] == pytest.approx(row["seconds"])
     alone = un.step(folder / "step.0.json", "dgx-h100")
-    assert alone["notes"] == ["the trace of rank 0 stands for all 2 ranks"]
+    assert alone["notes"] == ["the trace of rank 0 stands for all 2 ranks", *report["notes"]]
     assert alone["compute_seconds"] < report["compute_seconds"]
     ran = call("workload", "--from", str(folder / "step.1.json"), "--machine", "dgx-h100")
     assert ran.code == 0
