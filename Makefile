@@ -34,14 +34,16 @@ else
 .NOTPARALLEL:
 endif
 AT_ONCE_TOO := $(MAKE) --no-print-directory AT_ONCE=1 --output-sync=target
-.PHONY: help demo test soak figures timings lint bench fuzz sanitize conformance programs setup build site clean prerequisites check-rust check-python test-rust test-python
+.PHONY: help demo test soak figures timings lint bench fuzz sanitize conformance programs setup build extension site clean prerequisites check-rust check-python test-rust test-python
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-14s%s\n", $$1, $$2}'
 
-demo: build ## builds, then plans, proves and predicts collectives on a wafer; files go to out/
+demo: extension ## builds, then plans, proves and predicts collectives on a wafer; files go to out/
 	$(say) "demo"
 	@$(BIN)/python examples/demo.py
+	$(say) "after the answer: what MPI programs and pages need"
+	@$(MAKE) --no-print-directory build
 
 test: ## every check and test: Rust, then Python
 	@$(AT_ONCE_TOO) --jobs=3 setup $(PAGE)
@@ -119,15 +121,18 @@ programs: build ## whole programs under a tuned plan and without: the same outpu
 
 setup: $(VENV)/.tools $(MPICH)/.tools $(VENV)/.crates ## .venv with the exact tools, .venv-mpich with a second MPI, and the crates
 
-build: $(VENV)/.package ## the extension module, the library for MPI programs, and the program .venv/bin/unisono
-	$(say) "building the extension module (release)"
-	@$(SHARED) $(BIN)/maturin develop --quiet --release --locked --skip-install $(HUSH)
+build: extension ## the extension module, the library for MPI programs, and the program .venv/bin/unisono
 	$(say) "building the library for MPI programs"
 	@$(SHARED) cargo build --quiet --release --locked --package unisono-py --package unisono-preload
 	@mkdir -p python/unisono/_lib $(VENV)/etc/unisono
 	@install -C "$${CARGO_TARGET_DIR:-target}"/release/libunisono_preload.so python/unisono/_lib/
 	@echo "$(CURDIR)/$(MPICH)/bin" > $(VENV)/etc/unisono/mpi-folders
 	@$(MAKE) --no-print-directory $(PAGE)
+
+# The extension module and the program, without what MPI programs and pages need.
+extension: $(VENV)/.package
+	$(say) "building the extension module (release)"
+	@$(SHARED) $(BIN)/maturin develop --quiet --release --locked --skip-install $(HUSH)
 
 # The program of the pages that `unisono view` writes: two files, made by the Node.js of the environment.
 PAGE := python/unisono/_web/view.js
