@@ -30,6 +30,12 @@ pub struct Queue<S = u32> {
     beside: BinaryHeap<Reverse<Event<S>>>,
 }
 
+impl<S: Copy + Ord> Default for Queue<S> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<S: Copy + Ord> Queue<S> {
     pub fn new() -> Self {
         Self {

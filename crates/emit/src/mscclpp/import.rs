@@ -85,6 +85,9 @@ impl Accesses {
     }
 }
 
+/// Instructions of a lane, as steps of the plan, with the rounding of their sums where it is not that of plain additions.
+type Lane = Vec<(Option<At>, Option<Rounding>)>;
+
 struct Making<'a> {
     program: &'a Program,
     layout: &'a Layout,
@@ -94,8 +97,7 @@ struct Making<'a> {
     accesses: BTreeMap<(u32, Space), Accesses>,
     /// The node of each group of GPUs behind a switch.
     switches: BTreeMap<Vec<u32>, NodeId>,
-    /// The instructions of each lane, as steps of the plan, and whether they round in a way of their own.
-    lanes: BTreeMap<(NodeId, u32), Vec<(Option<At>, Option<Rounding>)>>,
+    lanes: BTreeMap<(NodeId, u32), Lane>,
     /// Sums by switches so far.
     sums: u32,
 }

@@ -66,6 +66,10 @@ impl Memory {
         self.below + self.segments.len() - self.above
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// The segments that there is memory for.
     pub fn allocated(&self) -> usize {
         self.segments.len()

@@ -51,6 +51,12 @@ pub struct Waiting {
     unused: u32,
 }
 
+impl Default for Waiting {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Waiting {
     pub const QUEUE_BYTES: usize = size_of::<Queue>();
 

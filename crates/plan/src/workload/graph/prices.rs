@@ -244,7 +244,7 @@ impl<'a> Prices<'a> {
     }
 
     pub fn machine(&self) -> &Machine {
-        &self.machine
+        self.machine
     }
 
     /// The distinct communications, in the order in which they were first asked for.
