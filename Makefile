@@ -26,11 +26,9 @@ HUSH = >$(VENV)/.log 2>&1 || { cat $(VENV)/.log >&2; exit 1; }
 say = @printf '== %s\n'
 
 .DEFAULT_GOAL := help
-# The order of the checks is the order of their lines; cargo itself uses every core. `make test` asks for what keeps only
-# one core busy at the same time as something else.
-ifdef AT_ONCE
-test-rust: check-rust
-else
+# The order of the checks is the order of their lines; cargo itself uses every core. What keeps only one core busy runs at
+# the same time as something else.
+ifndef AT_ONCE
 .NOTPARALLEL:
 endif
 AT_ONCE_TOO := $(MAKE) --no-print-directory AT_ONCE=1 --output-sync=target
@@ -45,11 +43,9 @@ demo: extension ## builds, then plans, proves and predicts collectives on a wafe
 	$(say) "after the answer: what MPI programs and pages need"
 	@$(MAKE) --no-print-directory build
 
-test: ## every check and test: Rust, then Python
+test: ## every test: Rust, then Python
 	@$(AT_ONCE_TOO) --jobs=3 setup $(PAGE)
-	@$(MAKE) --no-print-directory build
-	@$(AT_ONCE_TOO) --jobs=2 test-rust check-python
-	@$(MAKE) --no-print-directory test-python
+	@$(MAKE) --no-print-directory test-rust test-python
 	$(say) "all tests passed"
 
 soak: build $(MPICH)/.tools ## the tests in their long sizes, packages, site and browser too; takes an hour
@@ -66,7 +62,8 @@ timings: build ## processor and wall seconds of the Python tests by file, and bu
 	@$(BIN)/python -m pytest --numprocesses auto --dist worksteal -p tools.timings
 	@$(BIN)/python -m tools.timings
 
-lint: check-rust check-python ## formats, lints, types and stubs only
+lint: build ## formats, lints, types and stubs
+	@$(AT_ONCE_TOO) --jobs=2 check-rust check-python
 
 bench: build ## speed of the library and of the command line
 	$(say) "cargo bench"
