@@ -1,7 +1,5 @@
 //! Schedules on switches of every kind: made, proved, lowered to registers, and run; times against closed forms.
 
-use crate::soak;
-
 use unisono_algorithms::{ALGORITHMS, Case, Params, Profile, switches::Site};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_lower::switches::{Configured, SwitchPlacement, loads, lower, raise};
@@ -141,7 +139,7 @@ fn several_embeddings_are_faster_where_links_are_the_limit() {
     let fast = InNetwork { memory_gbps: 409.6, memory_port_gbps: 409.6, ..preset("piuma", 16) };
     for (machine, embeddings, load, gain) in [(fast, 3, 2, 1.45), (preset("piuma-wide", 16), 2, 1, 1.9)] {
         let site = Site::all(&machine);
-        let c = of(Kind::Allreduce, &site, if soak::is_on() { 1 << 18 } else { 1 << 17 }, 0);
+        let c = of(Kind::Allreduce, &site, 1 << 18, 0);
         let made = embed(&site, c, embeddings);
         assert_eq!(loads(&site.layout, [&made]).most(), load);
         let times = [1, embeddings].map(|embeddings| ran(&site, c, embeddings).picoseconds as f64);
