@@ -242,7 +242,7 @@ LONGEST = 3600
 @pytest.mark.parametrize(
     ("abi", "ranks", "live", "turns"),
     [
-        ("openmpi", 2, 10000, 10000),
+        pytest.param("openmpi", 2, 10000, 10000, marks=pytest.mark.soak),
         ("openmpi", 4, 1200, 1200),
         # It has room for 2,048, some of which are the library's and one is ours.
         ("mpich", 2, 10000, 10000),

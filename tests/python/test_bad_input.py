@@ -273,9 +273,6 @@ def test_a_builder_refuses_what_would_not_be_built() -> None:
     b, other = un.ScheduleBuilder(3, 8), un.ScheduleBuilder(3, 8)
     stream, foreign = b.stream(0, 1), other.stream(0, 1)
     calls: list[Callable[[], object]] = [
-        lambda: b.combine(0, [b.input(0)[4:4]], [stream]),
-        lambda: b.combine(0, [b.input(0)[4:4]], [b.output(0)[2:2]]),
-        lambda: b.combine(1, [stream], [b.scratch(1, 0)]),
         lambda: b.combine(0, [b.input(0)], [foreign]),
         lambda: b.combine(0, [other.input(0)], [stream]),
         lambda: b.combine(0, [other.input(0)[0:4]], [stream]),

@@ -155,7 +155,9 @@ impl Machine {
         })?
         .map_err(input)?;
         let part = match (shape, subset, &self.part) {
-            (Some(_), Some(_), _) | (None, Some(_), Part::Shape(_) | Part::Places(_)) => {
+            (Some(_), Some(subset), _) | (None, Some(subset), Part::Shape(_) | Part::Places(_)) => {
+                // A kind that has no subsets says so first.
+                Self::checked(description, Part::Nodes(subset))?;
                 return Err(input("a number of ranks and a subset both choose the cores that take part; give one"));
             }
             (Some(shape), None, _) => Part::Shape(shape),

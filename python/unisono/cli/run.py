@@ -100,6 +100,8 @@ def run(
 
 #: Signals by which schedulers and users end a job.
 _PASSED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+#: Seconds that a launcher has to end after such a signal, as many as Slurm gives a job (KillWait).
+_SECONDS_TO_END = 30
 
 
 def _passing_signals(command: list[str], variables: dict[str, str]) -> int:
@@ -111,11 +113,15 @@ def _passing_signals(command: list[str], variables: dict[str, str]) -> int:
         child = subprocess.Popen(
             command, env=variables, preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, before)
         )
+        ends = False
         while (code := child.poll()) is None:
-            found = signal.sigwaitinfo(waited)
+            found = signal.sigtimedwait(waited, _SECONDS_TO_END) if ends else signal.sigwaitinfo(waited)
+            if found is None:
+                child.kill()
             # The keyboard's signal comes from the kernel, and has gone to the launcher too.
-            if found.si_signo in _PASSED and found.si_code <= 0:
+            elif found.si_signo in _PASSED and found.si_code <= 0:
                 child.send_signal(found.si_signo)
+                ends = True
         return code
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -27,7 +27,7 @@ _SCHEDULES = (".sched", ".xml")
 _RATES = ("tflops", "memory_gb_per_second")
 _OF_CABLES = "gbps."
 #: Keys of a machine file that describe it, and how many of the others a message names.
-_NOT_CHANGED = ("name", "kind", "summary", "reference", "prices", "accelerator", "failed")
+_NOT_CHANGED = ("name", "kind", "summary", "reference", "caveat", "notes", "prices", "accelerator", "failed")
 _NAMED = 4
 _OF_LINKS = ("link_gbps", "link_latency_ns")
 

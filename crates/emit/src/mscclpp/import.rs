@@ -85,7 +85,7 @@ impl Accesses {
     }
 }
 
-/// Instructions of a lane, as steps of the plan, with the rounding of their sums where it is not that of plain additions.
+/// Instructions of a lane, as steps of the plan, with the rounding of their sums unless they are plain additions.
 type Lane = Vec<(Option<At>, Option<Rounding>)>;
 
 struct Making<'a> {
