@@ -101,7 +101,6 @@ def test_an_mpi_program_runs_planned_from_the_wheel(installed: Path, tmp_path: P
     assert row[-1] == "recursive-doubling"
 
 
-@pytest.mark.soak
 def test_the_source_archive_holds_what_git_tracks(tmp_path: Path) -> None:
     done = backend("build_sdist", tmp_path)
     assert done.returncode == 0, done.stderr
@@ -119,7 +118,15 @@ def test_the_source_archive_holds_what_git_tracks(tmp_path: Path) -> None:
     metadata = run(top, "cargo", "metadata", "--offline", "--locked", "--no-deps", "--format-version=1")
     assert metadata.returncode == 0, metadata.stderr
     assert '"unisono-preload"' in metadata.stdout
-    # An unpacked archive makes the same archive.
+
+
+@pytest.mark.soak
+def test_an_unpacked_archive_makes_an_archive(tmp_path: Path) -> None:
+    done = backend("build_sdist", tmp_path)
+    assert done.returncode == 0, done.stderr
+    with tarfile.open(tmp_path / done.stdout.strip()) as archive:
+        archive.extractall(tmp_path, filter="data")
+        top = tmp_path / archive.getnames()[0].split("/")[0]
     again = subprocess.run([sys.executable, "-c", BACKEND, "build_sdist", str(tmp_path)], cwd=top, check=False)
     assert again.returncode == 0
 
