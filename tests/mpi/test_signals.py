@@ -21,7 +21,7 @@ MOST_POLLS = 1500
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that has ended may wait for its parent."""
+    """Returns true for a process that runs; one that has ended may wait for its parent."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:

@@ -207,7 +207,7 @@ class Run:
         return "right" if all(self.holds(gpu) for gpu in range(len(self.gpus))) else "wrong"
 
     def holds(self, gpu: int) -> bool:
-        """Whether the output of a GPU is what the collective asks for."""
+        """Returns true if the output of a GPU is that of the collective."""
         part = self.chunks // len(self.gpus)
         if self.coll == "allgather":
             wanted = [value for own in self.inputs for value in own]
@@ -236,7 +236,7 @@ def pieces(text: str, chunk_bytes: int) -> int:
 
 
 def ways(text: str) -> list[bool]:
-    """Whether the executor takes the file for calls with two buffers (False) and in place (True)."""
+    """Returns true where the executor takes the file: for calls with two buffers (False) or in place (True)."""
     algo = ElementTree.fromstring(text).attrib
     return [way for way, key in ((False, "outofplace"), (True, "inplace")) if algo[key] == "1"]
 

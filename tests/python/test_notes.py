@@ -1,4 +1,4 @@
-"""What a machine leaves out of times is said by every command that prints them."""
+"""Every command that prints times notes the costs that a machine leaves out."""
 
 from pathlib import Path
 

@@ -97,7 +97,7 @@ pub struct PlanReport {
     pub ratio: Option<f64>,
     /// All notes in one text.
     pub note: Option<String>,
-    /// What the times leave out, assume, or come from.
+    /// Sentences on the costs that the times leave out, their assumptions and their sources.
     pub notes: Vec<String>,
     pub candidates: Vec<CandidateReport>,
 }

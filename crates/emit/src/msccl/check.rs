@@ -26,7 +26,7 @@ pub struct Finding {
     pub step: Option<u32>,
 }
 
-/// What is proved of a file; each property holds in all ways.
+/// The proved properties of a file; each holds in all ways.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Checked {
     pub complete: bool,

@@ -111,7 +111,7 @@ fn flags(block: &[Raw]) -> Vec<(u32, u32)> {
 fn parsed(block: &Block) -> Result<Vec<Raw>, ImportError> {
     let mut made: Vec<Raw> = Vec::new();
     let mut pending: Vec<Wait> = Vec::new();
-    // Whether the last transmission is a run of reductions that may go on, and all reductions so far.
+    // True if the last transmission is a run of reductions that may go on; and all reductions so far.
     let (mut open, mut reductions) = (false, 0);
     for (n, step) in block.steps.iter().enumerate() {
         let wait = step.waits_for.map(|(block, goal)| Wait { block, goal, line: step.line });
@@ -156,7 +156,7 @@ fn parsed(block: &Block) -> Result<Vec<Raw>, ImportError> {
     Ok(made)
 }
 
-/// Whether a step is one more reduction of a run.
+/// Returns true for a step that is one more reduction of a run.
 fn continues(run: &Transmission, step: &Step) -> bool {
     step.kind == Type::Reduce
         && run.destination == step.destination

@@ -28,7 +28,7 @@ pub const FUSED: usize = 15;
 /// Chunks that a connection surely holds while nobody receives: a chunk takes half of the steps of its buffer.
 pub const IN_FLIGHT: u32 = 2;
 
-/// What the executor does not hold of a file, and the GPU.
+/// A limit of the executor that a file exceeds, and the GPU.
 pub fn of_program(p: &Program) -> Vec<(Option<NodeId>, String)> {
     let mut found = Vec::new();
     if !["LL", "LL128", "Simple"].contains(&p.protocol.as_str()) {
@@ -80,7 +80,7 @@ pub fn too_many_nodes(gpus: usize, gpu: &Gpu) -> Option<String> {
     (kept > NODES).then(|| format!("a GPU would keep {kept} nodes of the file; at most {NODES} are held"))
 }
 
-/// Whether the executor holds the thread blocks of a GPU.
+/// Returns true if the executor holds the thread blocks of a GPU.
 ///
 /// # Errors
 /// What it cannot hold.

@@ -46,7 +46,7 @@ impl Type {
         matches!(self, Send | ReceiveCopySend | ReceiveReduceSend | ReceiveReduceCopySend)
     }
 
-    /// Whether the executor's parser looks at the place of its source, and of its destination.
+    /// True where the executor's parser reads the place of its source, and of its destination.
     pub fn checks_source(self) -> bool {
         matches!(self, Self::Send | Self::ReceiveReduceSend | Self::ReceiveReduceCopySend | Self::Copy | Self::Reduce)
     }

@@ -23,7 +23,7 @@ use super::{
     program::{Program, counts_all_ranks},
 };
 
-/// What a connection holds.
+/// The slots of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Room {
     pub slots: u32,
@@ -85,7 +85,7 @@ pub struct Stuck {
     pub block: u32,
     /// The step of the file.
     pub step: u32,
-    /// What it waits for.
+    /// The step that it waits for.
     pub cause: Cause,
 }
 
@@ -157,7 +157,7 @@ pub fn hangs(p: &Program, running: &Running, range: Range) -> Option<Hang> {
 /// A connection: its sender, receiver and channel.
 type Key = (u32, u32, u32);
 
-/// How far a thread block is: transmissions done, and pieces of the next one.
+/// The progress of a thread block: transmissions done, and pieces of the next one.
 #[derive(Clone, Copy, Default)]
 struct At {
     done: u32,

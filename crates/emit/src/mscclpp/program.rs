@@ -59,7 +59,7 @@ pub struct Move {
     pub port: Option<(u32, u32)>,
     /// Whether a switch reduces the reads, if there are several, and multicasts the result.
     pub by_switch: bool,
-    /// Whether the sum starts from +0.
+    /// True for a sum that starts from +0.
     pub from_zero: bool,
 }
 

@@ -36,12 +36,12 @@ pub struct Export {
     pub rows: usize,
 }
 
-/// How the ranks of a plan are spread over boxes of GPUs.
+/// The spread of the ranks of a plan over boxes of GPUs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Spread {
     /// That have ranks.
     pub boxes: u32,
-    /// Whether all switches between the boxes reduce.
+    /// True if all switches between the boxes reduce.
     pub network_reduces: bool,
 }
 

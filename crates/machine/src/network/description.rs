@@ -75,7 +75,7 @@ pub struct Network {
     pub kind: String,
     #[serde(default)]
     pub summary: String,
-    /// What the machine may have and the file does not state: every bound on it says so.
+    /// A feature that the machine may have and the file does not state; every bound on it repeats it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub caveat: String,
     /// Equal and independent; a vector is split over them.

@@ -72,7 +72,7 @@ pub struct GraphReport {
     pub second_opinion: Vec<OpinionRow>,
     /// Operations whose time the reader does not know, with their number.
     pub unknown: BTreeMap<String, u64>,
-    /// What the reader had to assume, and what times on the machine leave out, in sentences.
+    /// Sentences on the values that the reader assumed and the costs that times leave out.
     pub notes: Vec<String>,
     /// Of levels that simulate.
     pub packets: Option<u64>,
