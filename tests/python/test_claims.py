@@ -190,7 +190,7 @@ def test_every_row_can_fail(paper: str, listed: dict[str, Any], found_once: Chec
     opposite = {"at-most": "at-least", "at-least": "at-most"}.get(compare, compare)
     for other in moved(opposite, found.reported, found.ours, tolerance):
         assert not accepted(paper, listed, Finding(other, found.ours)), other
-    # What is reported is the row's own constant, so a row that compares a value with itself is found out.
+    # The reported value is the row's own constant, so a row that compares a value with itself is found out.
     constant = listed.get("reported", found.reported)
     assert found.reported in (constant, [constant] * (len(found.reported) if isinstance(found.reported, list) else 0))
 

@@ -83,7 +83,7 @@ pub fn too_many_nodes(gpus: usize, gpu: &Gpu) -> Option<String> {
 /// Returns true if the executor holds the thread blocks of a GPU.
 ///
 /// # Errors
-/// What it cannot hold.
+/// A thing that it cannot hold.
 pub fn check(node: NodeId, blocks: &[Block]) -> Result<(), String> {
     if blocks.len() > BLOCKS {
         return Err(format!("{node} takes {} thread blocks; at most {} are held", blocks.len(), BLOCKS));

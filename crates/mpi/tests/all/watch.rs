@@ -45,7 +45,7 @@ fn note(watch: &mut Watch, call: Option<&Call>) {
     watch.wait_for(number);
 }
 
-/// Whether it is found once the patience is over.
+/// Returns true if it is found once the patience is over.
 fn is_found(watch: &mut Watch, call: &Call) -> bool {
     watch.waiting.since = Instant::now().checked_sub(2 * PATIENCE);
     watch.look(call)
