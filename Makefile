@@ -22,7 +22,7 @@ SHARED = env -u MAKEFLAGS -u MFLAGS $$(test -f $(PYO3_CONFIG) && echo PYO3_CONFI
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # maturin tells its steps even when it is asked to be quiet; its words are shown where it fails.
-HUSH = >$(VENV)/.log 2>&1 || { cat $(VENV)/.log >&2; exit 1; }
+HUSH = >$(VENV)/.log.$(@F) 2>&1 || { cat $(VENV)/.log.$(@F) >&2; exit 1; }
 say = @printf '== %s\n'
 
 .DEFAULT_GOAL := help
@@ -37,7 +37,9 @@ AT_ONCE_TOO := $(MAKE) --no-print-directory AT_ONCE=1 --output-sync=target
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-14s%s\n", $$1, $$2}'
 
-demo: extension ## builds, then plans, proves and predicts collectives on a wafer; files go to out/
+demo: ## builds, then plans, proves and predicts collectives on a wafer; files go to out/
+	@$(MAKE) --no-print-directory AT_ONCE=1 --jobs=2 $(VENV)/.compiled $(VENV)/.tools
+	@$(MAKE) --no-print-directory extension
 	$(say) "demo"
 	@$(BIN)/python examples/demo.py
 	$(say) "after the answer: what MPI programs and pages need"
@@ -116,7 +118,7 @@ programs: build ## whole programs under a tuned plan and without: the same outpu
 	$(say) "programs under a plan"
 	@$(BIN)/python benches/mpi/programs.py
 
-setup: $(VENV)/.tools $(MPICH)/.tools $(VENV)/.crates ## .venv with the exact tools, .venv-mpich with a second MPI, and the crates
+setup: $(VENV)/.compiled $(VENV)/.tools $(MPICH)/.tools ## .venv with the exact tools, .venv-mpich with a second MPI, and the crates
 
 build: extension ## the extension module, the library for MPI programs, and the program .venv/bin/unisono
 	$(say) "building the library for MPI programs"
@@ -154,9 +156,14 @@ prerequisites:
 	@tools/prerequisites "$(PYTHON)"
 
 # The stamps: each is younger than all it was made from, and needs no network once it is there.
-$(VENV)/.tools: requirements-dev.txt | prerequisites
+$(VENV)/.builder: requirements-dev.txt | prerequisites
 	$(say) "setting up $(VENV)"
 	@"$(PYTHON)" -m venv $(VENV)
+	@sed -n '/^maturin==/,/[^\\]$$/p' requirements-dev.txt >$(VENV)/builder.txt
+	@$(BIN)/python -m pip install --quiet --no-compile --no-deps --requirement $(VENV)/builder.txt
+	@touch $@
+
+$(VENV)/.tools: requirements-dev.txt $(VENV)/.builder
 	@$(BIN)/python -m pip install --quiet --no-compile --requirement requirements-dev.txt
 	@touch $@
 
@@ -171,11 +178,17 @@ $(VENV)/.crates: Cargo.lock | prerequisites
 	@cargo fetch --quiet --locked
 	@mkdir -p $(VENV) && touch $@
 
-$(VENV)/.package: pyproject.toml $(VENV)/.tools $(VENV)/.crates
-	$(say) "installing unisono into $(VENV) (the first build takes minutes)"
+# The first build needs one tool of the environment: the other ones are installed while it compiles.
+$(VENV)/.compiled: $(VENV)/.builder $(VENV)/.crates
+	$(say) "compiling (minutes, the first time)"
 	@rm -f $(PYO3_CONFIG)
-	@PIP_NO_INDEX=1 PIP_QUIET=1 $(BIN)/maturin develop --quiet --release --locked $(HUSH)
+	@$(BIN)/maturin develop --quiet --release --locked --skip-install $(HUSH)
 	@cp -p "$${CARGO_TARGET_DIR:-target}"/maturin/pyo3-config-*.txt $(PYO3_CONFIG) 2>/dev/null || true
+	@touch $@
+
+$(VENV)/.package: pyproject.toml $(VENV)/.tools $(VENV)/.compiled
+	$(say) "installing unisono into $(VENV)"
+	@PIP_NO_INDEX=1 PIP_QUIET=1 $(BIN)/maturin develop --quiet --release --locked $(HUSH)
 	@touch $@
 
 check-rust: build
