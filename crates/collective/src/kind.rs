@@ -61,8 +61,8 @@ impl Kind {
         matches!(self, Kind::Allreduce | Kind::Barrier | Kind::Reduce | Kind::ReduceScatter | Kind::Scan)
     }
 
-    /// The algorithm bandwidth and the bus bandwidth, in GB/s, of a collective over so many bytes, counted as MPI counts
-    /// them, that takes so long. None for a barrier and a scan, which nccl-tests do not have, and where no time passes.
+    /// The algorithm bandwidth and the bus bandwidth, in GB/s, of a collective over so many bytes that takes so long.
+    /// Bytes count as in MPI. None for a barrier and a scan, which nccl-tests do not have, and where no time passes.
     ///
     /// Source: nccl-tests, doc/PERFORMANCE.md and the function `GetBw` of each test. Their size is that of the larger of
     /// the two buffers, so of collectives with a block for each rank it is that of all blocks.

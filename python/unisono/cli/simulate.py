@@ -8,7 +8,6 @@ import numpy as np
 
 import unisono
 from unisono import InputError, Machine, Measurement, Run, Schedule, SimulationError, UnsupportedError
-from unisono._core import bandwidths
 from unisono.base.files import check_writable, is_file
 from unisono.base.reports import Bound, MetricReport, SimulationReport
 from unisono.cli import _ranks_options
@@ -279,7 +278,7 @@ def _measured(run: Run, what: Schedule | None) -> dict[str, Any]:
 def _bandwidths(run: Run, what: Schedule | None, size: int | None) -> dict[str, float | None]:
     if what is None or size is None:
         return {"algbw": None, "busbw": None}
-    return bandwidths(what.collective, what.ranks, size, run.seconds)
+    return unisono.bandwidths(what.collective, what.ranks, size, run.seconds)
 
 
 def _predicted(schedule: Schedule, model: str) -> float | None:
