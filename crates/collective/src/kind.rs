@@ -64,8 +64,8 @@ impl Kind {
     /// The algorithm bandwidth and the bus bandwidth, in GB/s, of a collective over so many bytes that takes so long.
     /// Bytes count as in MPI. None for a barrier and a scan, which nccl-tests do not have, and where no time passes.
     ///
-    /// Source: nccl-tests, doc/PERFORMANCE.md and the function `GetBw` of each test. Their size is that of the larger of
-    /// the two buffers, so of collectives with a block for each rank it is that of all blocks.
+    /// Source: nccl-tests, doc/PERFORMANCE.md and the function `GetBw` of each test. Their size is that of the larger
+    /// buffer, so of collectives with a block for each rank it is that of all blocks.
     pub fn bandwidths(self, ranks: u32, bytes: u64, seconds: f64) -> Option<Bandwidths> {
         let n = f64::from(ranks);
         let (blocks, share) = match self {

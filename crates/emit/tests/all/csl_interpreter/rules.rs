@@ -1,5 +1,5 @@
-//! The rules of the language and of the machine that a project of one program a PE obeys before it runs (`docs/csl.md`).
-//! A broken one is a panic that names it.
+//! The rules of the language and of the machine that a project with one program a PE obeys before it runs, by
+//! `docs/csl.md`. A broken one is a panic that names it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
