@@ -1,6 +1,6 @@
 """The planner's choices for CSL, by grid and length: their times, and the size of the projects that are emitted.
 
-Each project is proved, read back and checked before it counts. The tests of the planner run those up to 64x64 in an
+Each schedule is proved before it is emitted. The tests of the planner run those up to 64x64 in an
 interpreter of CSL.
 """
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from unisono._core import WorkloadGraph as WorkloadGraph
     from unisono._core import __version__ as __version__
     from unisono._core import algorithms as algorithms
+    from unisono._core import bandwidths as bandwidths
     from unisono._core import collectives as collectives
     from unisono._core import dtypes as dtypes
     from unisono._core import machine_presets as machine_presets

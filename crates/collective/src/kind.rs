@@ -60,6 +60,32 @@ impl Kind {
     pub fn reduces(self) -> bool {
         matches!(self, Kind::Allreduce | Kind::Barrier | Kind::Reduce | Kind::ReduceScatter | Kind::Scan)
     }
+
+    /// The algorithm bandwidth and the bus bandwidth, in GB/s, of a collective over so many bytes that takes so long.
+    /// Bytes count as in MPI. None for a barrier and a scan, which nccl-tests do not have, and where no time passes.
+    ///
+    /// Source: nccl-tests, doc/PERFORMANCE.md and the function `GetBw` of each test. Their size is that of the larger
+    /// buffer, so of collectives with a block for each rank it is that of all blocks.
+    pub fn bandwidths(self, ranks: u32, bytes: u64, seconds: f64) -> Option<Bandwidths> {
+        let n = f64::from(ranks);
+        let (blocks, share) = match self {
+            Kind::Allreduce => (1.0, 2.0 * (n - 1.0) / n),
+            Kind::Allgather | Kind::Alltoall | Kind::Gather | Kind::ReduceScatter | Kind::Scatter => {
+                (n, (n - 1.0) / n)
+            }
+            Kind::Broadcast | Kind::Message | Kind::Reduce => (1.0, 1.0),
+            Kind::Barrier | Kind::Scan => return None,
+        };
+        let algbw = blocks * bytes as f64 / seconds / 1e9;
+        algbw.is_finite().then_some(Bandwidths { algbw, busbw: algbw * share })
+    }
+}
+
+/// What nccl-tests print beside a time, in GB/s.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Bandwidths {
+    pub algbw: f64,
+    pub busbw: f64,
 }
 
 impl fmt::Display for Kind {

@@ -16,6 +16,6 @@ mod spec;
 pub use decision::{Choice, DecisionTable, OperatorClass, Row};
 pub use dtype::Dtype;
 pub use error::CollectiveError;
-pub use kind::Kind;
+pub use kind::{Bandwidths, Kind};
 pub use operator::Operator;
 pub use spec::{Collective, Required, Source};

@@ -95,6 +95,9 @@ pub struct PlanReport {
     /// The least time by a model, where it is known; on the machine schedules may end before it.
     pub model_optimum: Option<BoundReport>,
     pub ratio: Option<f64>,
+    /// GB/s as nccl-tests define them, of the predicted time.
+    pub algbw: Option<f64>,
+    pub busbw: Option<f64>,
     /// All notes in one text.
     pub note: Option<String>,
     /// Sentences on the costs that the times leave out, their assumptions and their sources.
@@ -137,6 +140,7 @@ impl Plan {
         let of_machine = target.machine().notes(bytes, Some(target.model()));
         let notes: Vec<_> = details.note.into_iter().chain(of_machine).chain(uncounted).collect();
         let predicted = Prediction { phases: details.phases, ..Prediction::new(best.time, best.source, details.terms) };
+        let bandwidths = c.kind.bandwidths(c.ranks, bytes, best.time.seconds);
         Ok(PlanReport {
             collective: c.kind.name(),
             machine: target.machine_name().to_owned(),
@@ -157,6 +161,8 @@ impl Plan {
             lower_bound: bound.map(|bound| bound_report(problem.part, bound)),
             model_optimum: model_optimum(&problem).map(|optimum| bound_report(problem.part, optimum)),
             ratio: ratio(best, least),
+            algbw: bandwidths.map(|b| b.algbw),
+            busbw: bandwidths.map(|b| b.busbw),
             note: (!notes.is_empty()).then(|| notes.join("; ")),
             notes,
             candidates: self.candidates.iter().zip(&self.expressible).map(candidate).collect(),

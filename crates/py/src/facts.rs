@@ -3,6 +3,8 @@
 use pyo3::{prelude::*, types::PyDict};
 use unisono_collective::{Dtype, Kind, Operator};
 
+use crate::errors::input;
+
 /// `{name: {has_root, reduces}}` of all collectives.
 #[pyfunction]
 pub fn collectives(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
@@ -23,6 +25,24 @@ pub fn dtypes(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     for dtype in Dtype::ALL {
         dict.set_item(dtype.name(), dtype.bytes())?;
     }
+    Ok(dict)
+}
+
+/// `{algbw, busbw}` in GB/s as nccl-tests define them; None each where they do not.
+#[pyfunction]
+#[pyo3(signature = (collective, ranks, bytes, seconds))]
+pub fn bandwidths<'py>(
+    py: Python<'py>,
+    collective: &str,
+    ranks: u32,
+    bytes: u64,
+    seconds: f64,
+) -> PyResult<Bound<'py, PyDict>> {
+    let kind: Kind = collective.parse().map_err(input)?;
+    let found = kind.bandwidths(ranks, bytes, seconds);
+    let dict = PyDict::new(py);
+    dict.set_item("algbw", found.map(|b| b.algbw))?;
+    dict.set_item("busbw", found.map(|b| b.busbw))?;
     Ok(dict)
 }
 

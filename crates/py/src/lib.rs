@@ -74,6 +74,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(allocate::allocate, m)?)?;
     m.add_function(wrap_pyfunction!(allocate::submesh, m)?)?;
     m.add_function(wrap_pyfunction!(facts::collectives, m)?)?;
+    m.add_function(wrap_pyfunction!(facts::bandwidths, m)?)?;
     m.add_function(wrap_pyfunction!(facts::dtypes, m)?)?;
     m.add_function(wrap_pyfunction!(facts::operators, m)?)?;
     m.add_function(wrap_pyfunction!(limits::admit_sweep, m)?)?;

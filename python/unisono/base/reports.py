@@ -173,6 +173,9 @@ class PlanReport(TypedDict):
     #: The least time by a model, where it is known; on the machine schedules may end before it.
     model_optimum: Bound | None
     ratio: float | None
+    #: GB/s as nccl-tests define them, of the predicted time; None for a barrier and a scan.
+    algbw: float | None
+    busbw: float | None
     #: All notes in one text.
     note: str | None
     #: What the times leave out, assume, or come from.
@@ -338,6 +341,9 @@ class SimulationReport(TypedDict):
     seconds: float | None
     nanoseconds: float | None
     bytes_per_second: float | None
+    #: GB/s as nccl-tests define them.
+    algbw: float | None
+    busbw: float | None
     finish: list[int] | list[float] | None
     finish_ns: list[float] | None
     events: int | None

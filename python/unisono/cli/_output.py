@@ -227,6 +227,13 @@ def subject(report: Mapping[str, Any], in_cycles: bool) -> str:
     return f"{what} on {nodes} of {report['machine']}"
 
 
+def bandwidths_text(report: Mapping[str, Any]) -> str:
+    """The bandwidths of a report in GB/s, as nccl-tests define them; empty where they do not."""
+    if report["algbw"] is None:
+        return ""
+    return f"{number(report['algbw'], 2)} GB/s, on the bus {number(report['busbw'], 2)} GB/s (busbw of nccl-tests)"
+
+
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[int, int], None]]:
     """A bar on a terminal's standard error, which is given the counts of done and of all; silent anywhere else."""

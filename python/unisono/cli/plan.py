@@ -15,6 +15,7 @@ from unisono.base.pictures import form_of
 from unisono.base.reports import Bound, Candidate, Phase, PlanReport
 from unisono.cli._options import Request, library_of, limit_options, plan_options
 from unisono.cli._output import (
+    bandwidths_text,
     cycles_and_time,
     json_text,
     memory_text,
@@ -229,6 +230,7 @@ def print_report(report: PlanReport, candidates: int | None) -> None:
             ("bound", f"{cycles_and_time(bound)} ({bound['name']})" if bound else ""),
             ("assumes", _assumed(bound)),
             ("ratio", f"{report['ratio']:.3f}" if report["ratio"] is not None else ""),
+            ("bandwidth", bandwidths_text(report) if predicted["cycles"] is None else ""),
             (
                 "model optimum",
                 f"{cycles_and_time(optimum)} ({optimum['name']}: {optimum['assumes']})" if optimum else "",

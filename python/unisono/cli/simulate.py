@@ -15,6 +15,7 @@ from unisono.cli._beside import print_beside, reports, run_beside
 from unisono.cli._failures import NO, say
 from unisono.cli._options import json_option, limit_options, maybe_file_or_plan_options, schedule_of
 from unisono.cli._output import (
+    bandwidths_text,
     cycles_and_time,
     memory_text,
     number,
@@ -265,12 +266,19 @@ def _measured(run: Run, what: Schedule | None) -> dict[str, Any]:
     return {name: getattr(run, name) for name in _OF_RUN} | {
         "ranks": len(run.finish) if what is None else what.ranks,
         "bytes_per_second": size / run.nanoseconds * 1e9 if size is not None and run.nanoseconds else None,
+        **_bandwidths(run, what, size),
         "metrics": {name: _listed(metric) for name, metric in run.metrics.items()},
         "finish": run.finish if listed else None,
         "finish_ns": run.finish_ns if listed else None,
         "predicted_cycles": None if beside is None else {name: _predicted(beside, name) for name in _MODELS},
         "lower_bound": None if beside is None else _physical_bound(beside),
     }
+
+
+def _bandwidths(run: Run, what: Schedule | None, size: int | None) -> dict[str, float | None]:
+    if what is None or size is None:
+        return {"algbw": None, "busbw": None}
+    return unisono.bandwidths(what.collective, what.ranks, size, run.seconds)
 
 
 def _predicted(schedule: Schedule, model: str) -> float | None:
@@ -314,13 +322,12 @@ def _print(report: SimulationReport, run: Run, what: Schedule | None) -> None:
     if run.elements_checked is not None and run.elements_checked < (report["elements"] or 0):
         result += f" in the first {run.elements_checked} of {report['elements']} elements; the others did not flow"
     rate = f", {run.events / run.wall_seconds / 1e6:.1f} million a second" if run.wall_seconds > 0 else ""
-    bandwidth = report["bytes_per_second"]
     print_fields(
         [
             ("algorithm", "" if what is None else what.origin),
             ("simulated", f"{cycles_and_time(report)} ({run.simulator}{queue})"),
             ("result", result),
-            ("bandwidth", f"{number(bandwidth * 8 / 1e9, 2)} Gbit/s" if bandwidth else ""),
+            ("bandwidth", bandwidths_text(report)),
             ("work", f"{run.events} events in {run.wall_seconds:.2f} s{rate}"),
             *((name.replace("_", " "), _metric_text(name, metric)) for name, metric in run.metrics.items()),
             *(("note", note) for note in report["notes"]),

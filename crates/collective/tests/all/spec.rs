@@ -60,3 +60,30 @@ fn plans_count_large_buffers_in_units() {
          planned in units of 2 elements; choose a multiple of 2"
     );
 }
+
+/// A line of nccl-tests' `all_reduce_perf` and one of `all_gather_perf` on 8 GPUs: size, time, both bandwidths.
+#[test]
+fn bandwidths_are_those_of_nccl_tests() {
+    let printed = |kind: Kind, bytes, us: f64| kind.bandwidths(8, bytes, us * 1e-6).unwrap();
+    let allreduce = printed(Kind::Allreduce, 1 << 30, 4000.0);
+    assert!((allreduce.algbw - 268.435).abs() < 1e-3 && (allreduce.busbw - 469.762).abs() < 1e-3, "{allreduce:?}");
+    // The test's size is that of the gathered vector.
+    let allgather = printed(Kind::Allgather, 1 << 27, 4000.0);
+    assert!((allgather.algbw - 268.435).abs() < 1e-3 && (allgather.busbw - 234.881).abs() < 1e-3, "{allgather:?}");
+    assert_eq!(printed(Kind::Reduce, 1 << 30, 4000.0).busbw, allreduce.algbw);
+    assert_eq!(Kind::Barrier.bandwidths(8, 0, 1e-6), None);
+    assert_eq!(Kind::Allreduce.bandwidths(8, 0, 0.0), None);
+}
+
+/// A byte over every link of a ring in both phases: the bus bandwidth of an allreduce is that of its two halves.
+#[test]
+fn an_allreduce_has_the_bus_bandwidth_of_its_halves() {
+    for ranks in 2..40 {
+        let bus = |kind: Kind, bytes, seconds| kind.bandwidths(ranks, bytes, seconds).unwrap().busbw;
+        let bytes = 1000 * u64::from(ranks);
+        let whole = bus(Kind::Allreduce, bytes, 2.0);
+        for half in [Kind::ReduceScatter, Kind::Allgather] {
+            assert!((bus(half, bytes / u64::from(ranks), 1.0) / whole - 1.0).abs() < 1e-12);
+        }
+    }
+}

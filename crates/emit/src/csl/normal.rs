@@ -15,13 +15,7 @@ pub(super) fn in_turns(sources: &[End], chunk: u32) -> bool {
     fabric > 1 && (sources.len() > 2 || chunk > 1)
 }
 
-/// The program that reading an emitted project gives back.
-#[must_use]
-pub fn normalised(program: &WaferProgram) -> WaferProgram {
-    let pes = (0..program.pe_count()).map(|pe| normalised_pe(program, pe));
-    WaferProgram::assemble(program.grid, program.collective, program.phases().to_vec(), pes)
-}
-
+/// The threads and waits of a PE in that form.
 pub(super) fn normalised_pe(program: &WaferProgram, pe: usize) -> PeProgram {
     let mut threads = Vec::new();
     let mut waits = Vec::new();

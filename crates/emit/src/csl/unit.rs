@@ -1,4 +1,4 @@
-//! CSL as a registered emitter: lowered, written, read back and checked.
+//! CSL as a registered emitter: lowered and written.
 
 use unisono_collective::Collective;
 use unisono_lower::{
@@ -7,7 +7,7 @@ use unisono_lower::{
 };
 use unisono_machine::Wafer;
 
-use super::{Project, SdkTarget, check, emit, emit_measured, emit_module, normalised, read, there_and_back};
+use super::{SdkTarget, emit, emit_measured, emit_module};
 use crate::{Emitter, Files, Refused};
 
 pub struct Csl;
@@ -86,25 +86,9 @@ impl Emitter for Csl {
 
     fn emit(&self, proven: &VerifiedFile) -> Result<Files, Refused> {
         let (program, target) = program(proven)?;
-        let files = checked(&program, &target)?;
+        let files = emit(&program, &target)?;
         Ok(described(proven.file(), files))
     }
-}
-
-/// The project of a program, read back and checked. If it does not read back to the same program, or breaks a rule of
-/// the language, that is a fault of this emitter: it is refused rather than handed to a compiler.
-fn checked(program: &WaferProgram, target: &SdkTarget) -> Result<super::Files, Refused> {
-    let files = emit(program, target)?;
-    let fault = |reason: String| Refused {
-        target: NAME,
-        reason: format!("the emitted project is wrong, please report it: {reason}"),
-    };
-    let again = read(&files).map_err(|e| fault(e.to_string()))?;
-    if again != normalised(program) {
-        return Err(fault("it reads back to another program".to_owned()));
-    }
-    let project = Project::parse(&files).map_err(|e| fault(e.to_string()))?;
-    check(&project, target).first().map_or(Ok(files), |finding| Err(fault(finding.to_string())))
 }
 
 /// The same project with functions that measure the time.
@@ -141,11 +125,7 @@ impl Emitter for CslMeasured {
     }
 
     fn emit(&self, proven: &VerifiedFile) -> Result<Files, Refused> {
-        // The project without the functions that measure is read back and checked; of a broadcast that goes there and
-        // back, that of both ways.
         let (program, target) = program(proven)?;
-        let both = there_and_back(&program);
-        checked(both.as_ref().unwrap_or(&program), &target)?;
         let files = emit_measured(&program, &target)?;
         Ok(described(proven.file(), files))
     }
@@ -185,8 +165,6 @@ impl Emitter for CslModule {
     }
 
     fn emit(&self, proven: &VerifiedFile) -> Result<Files, Refused> {
-        // The project of the same operations and routes is read back and checked.
-        Csl.emit(proven)?;
         let (program, target) = program(proven)?;
         let files = emit_module(&program, &target)?;
         Ok(described(proven.file(), files))

@@ -1,10 +1,9 @@
 //! What the target cannot express is refused with what was found and the limit.
 
-use crate::common;
+use crate::{common, csl_interpreter};
 
 use common::*;
 use unisono_collective::{Collective, Dtype, Kind, Operator};
-use unisono_emit::csl;
 use unisono_lower::wafer::{End, PeProgram, Port, Position, Step, WaferProgram};
 use unisono_machine::Grid;
 
@@ -21,10 +20,10 @@ fn with_step(step: Step) -> WaferProgram {
     })
 }
 
-/// Emits an operation, and reads it back; nothing sends what it receives.
-fn round_trip_of(step: Step) {
+/// Emits an operation, which obeys the rules; nothing sends what it receives.
+fn loads(step: Step) {
     let program = with_step(step);
-    assert!(csl::read(&emit(&program)).unwrap() == csl::normalised(&program));
+    csl_interpreter::Wafer::load(&emit(&program), &inputs(&program.collective));
 }
 
 fn with_positions(positions: &[Position]) -> WaferProgram {
@@ -62,17 +61,13 @@ fn datatypes_and_operators() {
         (Operator::Min, Dtype::F32, "b < a"),
     ];
     for (operator, dtype, function) in mapped {
-        let files = round_trip(&typed(operator, dtype));
+        let files = sound(&typed(operator, dtype));
         assert!(text(&files, "operator.csl").contains(function));
         let call = "@map(operator.combine, input_0_8_moving_0_0, output_0_8_moving_0_0, output_0_8_moving_0_0);";
         assert!(text(&files, "pe_0.csl").contains(call), "{}", text(&files, "pe_0.csl"));
-        // Another operator's file is a fault.
-        let other = |f: &(String, String)| (f.0.clone(), f.1.replace(function, "b - a"));
-        let damaged: Vec<_> = files.iter().map(other).collect();
-        assert!(csl::read(&damaged).is_err());
     }
     for (operator, builtin) in [(Operator::Max, "@fmaxs"), (Operator::Prod, "@fmuls")] {
-        let files = round_trip(&typed(operator, Dtype::F32));
+        let files = sound(&typed(operator, Dtype::F32));
         assert!(text(&files, "pe_0.csl").contains(builtin));
     }
 }
@@ -81,7 +76,7 @@ fn datatypes_and_operators() {
 fn moving_integers_is_emitted() {
     let c = Collective::new(Kind::Allreduce, 1, 64, 0, Operator::Sum, Dtype::I32).unwrap();
     let pe = PeProgram { threads: vec![vec![step(64, &[End::In(0)], End::Out(0))]], ..PeProgram::default() };
-    let files = round_trip(&WaferProgram::assemble(Grid::new(1, 1), c, vec![], vec![pe]));
+    let files = sound(&WaferProgram::assemble(Grid::new(1, 1), c, vec![], vec![pe]));
     assert!(text(&files, "pe_0.csl").contains("@mov32(output_0_64, input_0_64);"));
 }
 
@@ -127,7 +122,7 @@ fn operations() {
     for (len, chunk) in [(1, 1), (4, 2), (5, 3), (9, 8), (64, 8)] {
         let mut kept = keeping(len, &[fabric(1)]);
         (kept.0.chunk, kept.0.sinks_in_turn) = (chunk, true);
-        round_trip_of(kept.clone());
+        loads(kept.clone());
         kept.0.advance = Some(1);
         check(&with_step(kept), "an operation that keeps what it sends switches a color");
     }
@@ -143,8 +138,8 @@ fn operations() {
         chunked.0.chunk = 4;
         chunked
     };
-    round_trip_of(in_turns(&[fabric(0), fabric(1)]));
-    round_trip_of(in_turns(&[End::In(0), fabric(0), fabric(1), fabric(2)]));
+    loads(in_turns(&[fabric(0), fabric(1)]));
+    loads(in_turns(&[End::In(0), fabric(0), fabric(1), fabric(2)]));
     check(&with_step(in_turns(&[fabric(0), fabric(1), End::In(0)])), "memory behind a fabric source");
     check(&with_step(in_turns(&[End::In(0), fabric(1), fabric(1)])), "both sources are color 1");
     let mut switching = in_turns(&[End::In(0), fabric(0), fabric(1)]);
@@ -173,7 +168,7 @@ fn memory_is_a_hard_limit() {
         let pe = PeProgram { scratch, ..PeProgram::default() };
         program(Kind::Allreduce, Grid::new(1, 1), elements, vec![pe])
     };
-    round_trip(&of(4863, 1));
+    sound(&of(4863, 1));
     check(&of(4863, 2), "38916 bytes; 38912 of the 49152 remain");
 }
 
@@ -204,8 +199,7 @@ fn queues() {
         let threads = (0..3).map(|c| vec![send(c)]).chain((3..3 + receivers).map(|c| vec![receive(c)]));
         receiving(threads.collect(), 3 + receivers, vec![])
     };
-    let files = emit(&crowd(5));
-    assert!(findings(&files).iter().all(|f| f.code != "live"));
+    emit(&crowd(5));
     check(&crowd(6), "no input queue is left whose microthread is not taken");
 }
 
@@ -224,5 +218,5 @@ fn phases_have_plain_names() {
         |name: &str| WaferProgram::assemble(Grid::new(1, 1), c, vec![name.to_owned()], vec![PeProgram::default()]);
     check(&named("a\nb"), "written on one line");
     check(&named(""), "written on one line");
-    round_trip(&named("rows, then //~ columns"));
+    sound(&named("rows, then // columns"));
 }

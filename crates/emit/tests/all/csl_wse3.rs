@@ -1,11 +1,11 @@
 //! Projects for the WSE-3: the results are those of plain arithmetic in the interpreter of CSL by the rules of that
-//! machine, and the checks find what differs from them.
+//! machine.
 
-use crate::{common::with, csl_interpreter};
+use crate::common::check_outputs;
 
 use unisono_algorithms::{ALGORITHMS, Algorithm, Case, Params};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
-use unisono_emit::csl::{self, Files, Project, SdkTarget};
+use unisono_emit::csl::{self, Files, SdkTarget};
 use unisono_lower::wafer::{WaferProgram, lower};
 use unisono_machine::{Grid, Machine};
 use unisono_schedule::verify::{Method, Verified};
@@ -21,17 +21,8 @@ fn lowered(algorithm: &dyn Algorithm, c: Collective, grid: Grid) -> Option<Wafer
     Some(lower(&Verified::of(&placed.schedule, Method::Auto).unwrap(), &adapted, &wafer).unwrap())
 }
 
-/// The project, which reads back to its program and in which the checks find nothing.
 fn project(program: &WaferProgram) -> Files {
-    let files = csl::emit(program, &TARGET).unwrap_or_else(|e| panic!("{e}"));
-    assert!(csl::read(&files).unwrap() == csl::normalised(program), "read back is another program");
-    let found = csl::check(&Project::parse(&files).unwrap(), &TARGET);
-    assert!(found.is_empty(), "{found:?}");
-    files
-}
-
-fn value(rank: usize, element: u32) -> f32 {
-    ((7 * rank + 3 * element as usize) % 11) as f32
+    csl::emit(program, &TARGET).unwrap_or_else(|e| panic!("{e}"))
 }
 
 #[test]
@@ -46,20 +37,10 @@ fn every_algorithm_makes_right_sums() {
                 [(1, 7, 19, Dtype::F32), (6, 1, 1, Dtype::I32), (4, 4, 24, Dtype::F32), (3, 6, 9, Dtype::I32)]
             {
                 let grid = Grid::new(rows, cols);
-                let ranks = grid.count() as usize;
                 let root = grid.count() / 2;
-                let c = Collective::new(kind, ranks as u32, elements, root, Operator::Sum, dtype).unwrap();
+                let c = Collective::new(kind, grid.count() as u32, elements, root, Operator::Sum, dtype).unwrap();
                 let Some(program) = lowered(algorithm, c, grid) else { continue };
-                let files = project(&program);
-                let inputs: Vec<Vec<f32>> =
-                    (0..ranks).map(|r| (0..c.input_len(r as u32)).map(|e| value(r, e)).collect()).collect();
-                for (rank, output) in csl_interpreter::run(&files, &inputs).iter().enumerate() {
-                    for e in 0..if c.output_len(rank as u32) > 0 { c.elements } else { 0 } {
-                        let sum = (0..ranks).map(|r| value(r, e)).sum();
-                        let wanted = if kind == Kind::Broadcast { value(root as usize, e) } else { sum };
-                        assert_eq!(output[e as usize], wanted, "{} {kind} on {grid}, PE {rank}", algorithm.name());
-                    }
-                }
+                check_outputs(&project(&program), &c, 0);
                 ran += 1;
             }
         }
@@ -95,31 +76,6 @@ fn programs_are_written_for_sdk_2() {
     assert!(layout.contains("@get_color(8)"), "color 8 is free");
 }
 
-#[test]
-fn checks_hold_projects_against_the_wse_3() {
-    let files = tree_project();
-    let finds = |name: &str, from: &str, to: &str, code: &str| {
-        let mut files = files.clone();
-        let file = files.iter_mut().find(|f| f.0 == name).unwrap();
-        assert!(file.1.contains(from), "{name} has no `{from}`");
-        file.1 = file.1.replacen(from, to, 1);
-        let found = csl::check(&Project::parse(&files).unwrap(), &TARGET);
-        assert!(found.iter().any(|f| f.code == code), "`{from}` -> `{to}`: {found:?} without `{code}`");
-    };
-    let pe = with(&files, "thread_1_ut }");
-    finds(pe, ", .ut_id = thread_1_ut }", " }", "live");
-    finds(pe, "thread_1_ut = @get_ut_id(3)", "thread_1_ut = @get_ut_id(2)", "live");
-    finds(pe, "thread_1_ut = @get_ut_id(3)", "thread_1_ut = @get_ut_id(1)", "live");
-    let sender = with(&files, "@get_output_queue(2)");
-    finds(sender, "@get_output_queue(2)", "@get_output_queue(1)", "queue");
-    finds(sender, "  @initialize_queue(oq_c", "  @initialize_queue(iq_c", "queue");
-    finds(pe, "comptime {\n", "comptime {\n  @block(c0);\n", "task");
-    finds(pe, "comptime {\n", "comptime {\n  @rpc(@get_data_task_id(sys_mod.LAUNCH));\n", "export");
-    // A project for the other machine is none for this one.
-    let wse2 = SdkTarget::WSE2_SDK_1_0;
-    assert!(!csl::check(&Project::parse(&files).unwrap(), &wse2).is_empty());
-}
-
 /// Of 15 colors that may have switches, those that have them come first.
 #[test]
 fn switches_have_colors_that_may_have_them() {
@@ -130,10 +86,6 @@ fn switches_have_colors_that_may_have_them() {
     assert!(files.iter().any(|f| f.0 == "layout.csl" && f.1.contains("@get_color(17)")));
     let refused = only(&[]).unwrap_err().reason;
     assert!(refused.contains("1 colors with switches; on the WSE-3 0 may have them"), "{refused}");
-    let other = SdkTarget { switched_colors: &[17], ..TARGET };
-    let first = csl::emit(&star, &TARGET).unwrap();
-    let found = csl::check(&Project::parse(&first).unwrap(), &other);
-    assert!(found.iter().any(|f| f.code == "position"), "{found:?}");
 }
 
 /// Modules bind the same queues, and may be called again.

@@ -2,14 +2,12 @@
 
 mod common;
 mod csl_algorithms;
-mod csl_checks_layout;
-mod csl_checks_programs;
-mod csl_damaged;
 mod csl_interpreter;
 mod csl_measured;
 mod csl_module;
+mod csl_projects;
 mod csl_refused;
-mod csl_round_trip;
+mod csl_rules;
 mod csl_sums;
 mod csl_wse3;
 mod executor;

@@ -13,7 +13,6 @@ mod multiplying;
 mod plan_file;
 mod problem;
 mod program;
-mod project;
 mod registers;
 mod schedule_json;
 mod schedule_text;
@@ -41,7 +40,6 @@ pub const TARGETS: &[&FuzzTarget] = &[
     &plan_file::TARGET,
     &problem::TARGET,
     &program::TARGET,
-    &project::TARGET,
     &registers::TARGET,
     &schedule_json::TARGET,
     &schedule_text::TARGET,

@@ -30,14 +30,6 @@ pub fn print(plan: &Plan, target: &SdkTarget, role: impl Fn(u32, u32) -> Role) -
         c.dtype,
         head(target)
     );
-    let _ = writeln!(
-        text,
-        "//~ collective {} ranks {} elements {} root {} operator {} dtype {}",
-        c.kind, c.ranks, c.elements, c.root, c.operator, c.dtype
-    );
-    for name in &plan.phases {
-        let _ = writeln!(text, "//~ phase {name}");
-    }
     text.push('\n');
     if !plan.colors.is_empty() {
         text.push_str("// color_N is color N of the program; the host link keeps some of the fabric's.\n");

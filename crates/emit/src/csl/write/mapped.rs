@@ -35,9 +35,7 @@ pub fn of(plan: &Plan, thread: usize, operation: usize, o: &Operation, target: &
         }
     }
     if rest > 0 {
-        let mut last = part(plan, target, thread, operation, o, (rounds * chunk, rest), false);
-        last.iter_mut().take(1).for_each(|s| s.more = rounds > 0);
-        steps.extend(last);
+        steps.extend(part(plan, target, thread, operation, o, (rounds * chunk, rest), false));
     }
     steps
 }
@@ -73,17 +71,7 @@ fn part(
             operands.rotate_left(1);
             operands.insert(0, FUNCTION.to_owned());
         }
-        Step {
-            operation,
-            phase: o.phase,
-            builtin,
-            operands,
-            descriptors,
-            more: false,
-            onward: false,
-            fabric,
-            end_of: None,
-        }
+        Step { operation, phase: o.phase, builtin, operands, descriptors, fabric, end_of: None }
     };
     let moved = move_builtin(plan.collective.dtype);
     let mut steps = Vec::new();
@@ -110,7 +98,7 @@ fn part(
         steps.push(step(moved, vec![end(o.sink, true), result], true));
     }
     if let Some(onward) = o.onward {
-        steps.push(Step { onward: true, ..step(moved, vec![end(onward, true), end(o.sink, false)], true) });
+        steps.push(step(moved, vec![end(onward, true), end(o.sink, false)], true));
     }
     steps
 }

@@ -23,12 +23,7 @@ use measured::{Measuring, Role};
 use ping_pong::PingPong;
 use plan::Plan;
 
-pub use limits::vectors;
-pub use operator::{
-    FILE as OPERATOR_FILE, FUNCTION as OPERATOR_FUNCTION, MAP, module as operator_module, uncounted, vector_operation,
-};
-pub use ping_pong::there_and_back;
-pub use steps::move_builtin;
+pub use operator::uncounted;
 
 /// Texts by relative path.
 pub type Files = Vec<(String, String)>;

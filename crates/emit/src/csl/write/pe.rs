@@ -166,7 +166,7 @@ fn sequence(
         let same = if operation.moves() { 1 } else { repeated() };
         if operation.phase != phase {
             phase = operation.phase;
-            put!(text, "  //~ phase {phase}\n");
+            put_phase(text, plan, phase, "  ");
         }
         let indent = if same > 1 { "    " } else { "  " };
         if same > 1 {
@@ -180,7 +180,6 @@ fn sequence(
         }
         for (n, step) in groups[at].iter().enumerate() {
             let indent = if n < length { format!("{indent}  ") } else { indent.to_owned() };
-            put_notes(text, step, &indent);
             put!(text, "{indent}{}({});\n", step.builtin, step.operands.join(", "));
             if let Some(l) = &step.end_of {
                 move_on(text, plan, l, &indent);
@@ -195,12 +194,9 @@ fn sequence(
     put!(text, "  {}\n}}\n\n", form.end());
 }
 
-/// The notes by which a reader joins a step to the operation before.
-fn put_notes(text: &mut String, step: &Step, indent: &str) {
-    for (note, is_noted) in [("more", step.more), ("onward", step.onward)] {
-        if is_noted {
-            put!(text, "{indent}//~ {note}\n");
-        }
+fn put_phase(text: &mut String, plan: &Plan, phase: u16, indent: &str) {
+    if let Some(name) = plan.phases.get(usize::from(phase)) {
+        put!(text, "{indent}// {name}\n");
     }
 }
 
@@ -306,9 +302,8 @@ fn start(
         put!(text, "{indent}step_{t} = {};\n", n + 1);
     }
     if step.phase != 0 {
-        put!(text, "{indent}//~ phase {}\n", step.phase);
+        put_phase(text, plan, step.phase, indent);
     }
-    put_notes(text, step, indent);
     let operands = step.operands.join(", ");
     if step.fabric {
         let microthread =

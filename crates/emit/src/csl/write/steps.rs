@@ -18,10 +18,6 @@ pub struct Step {
     pub builtin: &'static str,
     pub operands: Vec<String>,
     pub descriptors: Vec<Descriptor>,
-    /// Goes on with the operation of the step before.
-    pub more: bool,
-    /// Sends what the operation before has kept.
-    pub onward: bool,
     pub fabric: bool,
     /// The step ends this loop.
     pub end_of: Option<Loop>,
@@ -82,8 +78,6 @@ pub fn of(plan: &Plan, thread: usize, operation: usize, o: &Operation, target: &
             },
             operands: descriptors.iter().map(|d| d.name.clone()).collect(),
             descriptors,
-            more: at > 0,
-            onward: false,
             fabric: o.sources.iter().chain([&o.sink]).any(|e| matches!(e, End::Fabric(_))),
             end_of: None,
         });
@@ -148,8 +142,6 @@ fn control(operation: usize, phase: u16, c: u8) -> Step {
         builtin: "@mov32",
         operands: descriptors.iter().map(|d| d.name.clone()).collect(),
         descriptors,
-        more: false,
-        onward: false,
         fabric: true,
         end_of: None,
     }

@@ -24,9 +24,7 @@ pub fn of(plan: &Plan, thread: usize, operation: usize, o: &Operation, target: &
         repeat(&mut steps, rounds, chunk);
     }
     if rest > 0 {
-        let mut last = round(plan, target, thread, operation, o, (rounds * chunk, rest), false);
-        last.iter_mut().take(1).for_each(|s| s.more = true);
-        steps.extend(last);
+        steps.extend(round(plan, target, thread, operation, o, (rounds * chunk, rest), false));
     }
     steps
 }
@@ -77,8 +75,6 @@ fn round(
             builtin,
             operands: descriptors.iter().map(|d| d.name.clone()).collect(),
             descriptors,
-            more: false,
-            onward: false,
             fabric: o.sources.iter().any(|s| matches!(s, End::Fabric(_))) || matches!(o.sink, End::Fabric(_)),
             end_of: None,
         });
@@ -92,8 +88,6 @@ fn round(
             builtin: move_builtin(plan.collective.dtype),
             operands: descriptors.iter().map(|d| d.name.clone()).collect(),
             descriptors,
-            more: false,
-            onward: true,
             fabric: true,
             end_of: None,
         });

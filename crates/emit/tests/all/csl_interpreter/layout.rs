@@ -1,6 +1,6 @@
 //! The layout: which PE runs which file with which colors, and the routes of its router.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use unisono_emit::csl::Files;
 
@@ -18,6 +18,8 @@ pub const RAMP: usize = 4;
 pub struct Position {
     pub rx: Vec<usize>,
     pub tx: Vec<usize>,
+    /// It says both how it differs from the one before.
+    pub names_both: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -37,7 +39,11 @@ pub struct Layout {
     pub width: u64,
     pub height: u64,
     pub tiles: Vec<Tile>,
-    colors: BTreeMap<String, u64>,
+    /// Columns and rows that the host link was told.
+    pub host_link: Option<(u64, u64)>,
+    /// The names that the host may use.
+    pub exports: BTreeSet<String>,
+    pub colors: BTreeMap<String, u64>,
     values: BTreeMap<String, u64>,
     modules: BTreeMap<String, LayoutModule>,
 }
@@ -50,7 +56,11 @@ pub fn read(files: &Files, statements: &[Stmt]) -> Layout {
         }
         match s {
             Stmt::Let(name, Expr::Call(call, of)) if call == "@get_color" => {
-                layout.colors.insert(name.clone(), of[0].int());
+                assert!(layout.colors.insert(name.clone(), of[0].int()).is_none(), "two colors {name}");
+            }
+            Stmt::Let(_, Expr::Call(_, of)) if of.first() == Some(&Expr::Text("<memcpy/get_params>".to_owned())) => {
+                let size = |side| of[1].field(side).unwrap().int();
+                layout.host_link = Some((size("width"), size("height")));
             }
             Stmt::Block(_, body) => layout.run(body),
             _ => {}
@@ -86,16 +96,24 @@ impl Layout {
 
     fn call(&mut self, name: &str, arguments: &[Expr]) {
         if name == "@set_rectangle" {
+            assert!(self.tiles.is_empty(), "two rectangles");
             (self.width, self.height) = (arguments[0].int(), arguments[1].int());
             self.tiles = vec![Tile::default(); (self.width * self.height) as usize];
             return;
         }
         if name == "@export_name" {
+            let Expr::Text(exported) = &arguments[0] else { panic!("{arguments:?} are exported") };
+            self.exports.insert(exported.clone());
             return;
         }
-        let at = (self.number(&arguments[1]) * self.width + self.number(&arguments[0])) as usize;
+        let (column, row) = (self.number(&arguments[0]), self.number(&arguments[1]));
+        assert!(column < self.width && row < self.height, "({column}, {row}) lies outside the rectangle");
+        let at = (row * self.width + column) as usize;
         if name == "@set_tile_code" {
             let (Expr::Text(file), Expr::Fields(fields)) = (&arguments[2], &arguments[3]) else { panic!() };
+            let link = fields.iter().find(|f| f.0 == "memcpy_params").map(|f| &f.1);
+            let Some(Expr::Call(_, of)) = link else { panic!("PE ({column}, {row}) has no host link") };
+            assert_eq!(self.number(&of[0]), column, "the host link of another column");
             let mut modules = Vec::new();
             let given = fields.iter().filter(|f| f.0 != "memcpy_params").filter(|(name, e)| {
                 let Expr::Call(call, of) = e else { return true };
@@ -140,11 +158,21 @@ impl Tile {
 /// The positions of a color's configuration.
 fn positions(config: &Expr) -> Vec<Position> {
     let routes = config.field("routes").unwrap();
-    let mut now = Position { rx: ports(routes.field("rx").unwrap()), tx: ports(routes.field("tx").unwrap()) };
+    let mut now =
+        Position { rx: ports(routes.field("rx").unwrap()), tx: ports(routes.field("tx").unwrap()), names_both: false };
     let mut positions = vec![now.clone()];
+    if let Some(Expr::Fields(switches)) = config.field("switches") {
+        let numbered = switches.iter().filter(|f| f.0.starts_with("pos")).count();
+        let is_numbered = |n: usize| switches.iter().any(|f| f.0 == format!("pos{n}"));
+        assert!((1..=3).contains(&numbered) && (1..=numbered).all(is_numbered), "{switches:?}");
+        let value = |name: &str| switches.iter().find(|f| f.0 == name).map(|f| &f.1);
+        assert!(value("current_switch_pos").is_none_or(|v| *v == Expr::Int(0)), "a switch begins elsewhere");
+        assert!(value("ring_mode").is_none_or(|v| v.name() == "false"), "a switch goes round");
+    }
     for n in 1..4 {
         let next = config.field("switches").and_then(|s| s.field(&format!("pos{n}")));
         let Some(next) = next else { break };
+        now.names_both = next.field("rx").is_some() && next.field("tx").is_some();
         if let Some(rx) = next.field("rx") {
             now.rx = ports(rx);
         }

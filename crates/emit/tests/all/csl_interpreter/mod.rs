@@ -1,14 +1,15 @@
 //! An interpreter of emitted projects, written from the rules of the language and of the fabric (`docs/csl.md`), with
 //! data.
 //!
-//! It shares no code with the emitter and its reader. Each PE runs its tasks and vector operations, an element at a
-//! time; wavelets move through routers with queues of [`DEPTH`], by the positions of switches. Time is not modelled. It
-//! stops a program that breaks a rule: two operations that run together on one queue or microthread, a wavelet that
-//! nothing takes, a PE that does not end.
+//! It shares no code with the emitter. Each PE runs its tasks and vector operations, an element at a time; wavelets
+//! move through routers with queues of [`DEPTH`], by the positions of switches. Time is not modelled; PEs and routers may be
+//! held up at random, so that other orders are seen. It stops a program that breaks a rule: those of [`rules`], two
+//! operations that run together on one queue or microthread, a wavelet that nothing takes, a PE that does not end.
 
 mod layout;
 mod modules;
 mod pe;
+mod rules;
 mod syntax;
 
 use std::collections::VecDeque;
@@ -40,7 +41,13 @@ struct Router {
 
 /// Runs a project on inputs, and returns the outputs of all PEs, row by row.
 pub fn run(files: &Files, inputs: &[Vec<f32>]) -> Vec<Vec<f32>> {
+    run_held_up(files, inputs, 0)
+}
+
+/// The same, where PEs and routers are held up by the numbers that follow from a seed; 0: nothing is.
+pub fn run_held_up(files: &Files, inputs: &[Vec<f32>], seed: u64) -> Vec<Vec<f32>> {
     let mut wafer = Wafer::load(files, inputs);
+    wafer.seed = seed;
     wafer.launch("compute");
     wafer.pes.into_iter().map(Pe::output).collect()
 }
@@ -52,18 +59,31 @@ pub struct Wafer {
     pub pes: Vec<Pe>,
     /// Rounds so far, in each of which every operation does an element and every color of a router moves a wavelet.
     rounds: u64,
+    seed: u64,
+}
+
+/// Whether something is held up in this round: one time in three.
+fn is_held_up(seed: &mut u64) -> bool {
+    *seed ^= *seed << 13;
+    *seed ^= *seed >> 7;
+    *seed ^= *seed << 17;
+    *seed != 0 && seed.is_multiple_of(3)
 }
 
 impl Wafer {
     pub fn load(files: &Files, inputs: &[Vec<f32>]) -> Self {
-        let text = |name: &str| &files.iter().find(|f| f.0 == name).unwrap().1;
+        let text = |name: &str| &files.iter().find(|f| f.0 == name).unwrap_or_else(|| panic!("no file {name:?}")).1;
         let mut layout = layout::read(files, &syntax::parse(text("layout.csl")));
         let mut programs = std::collections::BTreeMap::new();
         for tile in &layout.tiles {
             programs.entry(tile.file.clone()).or_insert_with(|| syntax::parse(text(&tile.file)));
         }
-        let operator = files.iter().find(|f| f.0.ends_with("operator.csl")).map(|f| operator(&f.1));
         let is_wse3 = files.iter().any(|f| f.1.contains("and the WSE-3"));
+        let is_own = programs.values().any(|program| modules::imports(program));
+        if !is_own && !files.iter().any(|f| f.0 == "measure.py") {
+            rules::check(&layout, &programs, is_wse3);
+        }
+        let operator = files.iter().find(|f| f.0.ends_with("operator.csl")).map(|f| operator(&f.1));
         for (color, positions) in layout.tiles.iter().filter(|_| is_wse3).flat_map(|t| &t.routes) {
             let may_switch = (0..10).contains(color) || [12, 13, 16, 17, 20].contains(color);
             assert!(positions.len() == 1 || may_switch, "color {color} has switches");
@@ -86,29 +106,37 @@ impl Wafer {
             routers.push(tile.routes.iter().map(router).collect());
             pes.push(Pe::new(&program, tile, input, operator, is_wse3));
         }
-        Self { layout, routers, pes, rounds: 0 }
+        Self { layout, routers, pes, rounds: 0, seed: 0 }
     }
 
     /// Runs a function on all PEs to its end.
     pub fn launch(&mut self, function: &str) {
-        let Self { layout, routers, pes, .. } = self;
+        let Self { layout, routers, pes, seed, .. } = self;
         for pe in pes.iter_mut() {
             pe.launch(function);
         }
+        // Nothing is held up in the round after one in which nothing moved.
+        let mut all_move = *seed == 0;
         loop {
             let mut moved = false;
             for (pe, routers) in pes.iter_mut().zip(routers.iter_mut()) {
-                moved |= pe.turn(routers, self.rounds);
+                if all_move || !is_held_up(seed) {
+                    moved |= pe.turn(routers, self.rounds);
+                }
             }
             self.rounds += 1;
             for pe in (0..routers.len()).rev() {
                 for n in 0..routers[pe].len() {
-                    moved |= pass(layout, routers, (pe, n), self.rounds);
+                    if all_move || !is_held_up(seed) {
+                        moved |= pass(layout, routers, (pe, n), self.rounds);
+                    }
                 }
             }
-            if !moved {
+            if !moved && all_move {
                 break;
             }
+            assert!(self.rounds < 1_000_000, "wavelets run in a circle");
+            all_move = *seed == 0 || !moved;
         }
         for (n, (pe, routers)) in pes.iter().zip(routers.iter()).enumerate() {
             assert_eq!(

@@ -187,7 +187,7 @@ impl Scope {
     fn stmt(&self, s: &Stmt) -> Stmt {
         let all = |body: &[Stmt]| body.iter().map(|s| self.stmt(s)).collect::<Vec<_>>();
         match s {
-            Stmt::Param => Stmt::Param,
+            Stmt::Param(name) => Stmt::Param(name.clone()),
             Stmt::Let(name, e) => Stmt::Let(self.name(name), self.expr(e)),
             Stmt::Assign(name, operator, e) => Stmt::Assign(self.name(name), operator.clone(), self.expr(e)),
             Stmt::Do(e) => Stmt::Do(self.expr(e)),

@@ -23,7 +23,7 @@ pub enum Expr {
 
 #[derive(Clone, Debug)]
 pub enum Stmt {
-    Param,
+    Param(String),
     Let(String, Expr),
     Assign(String, String, Expr),
     Do(Expr),
@@ -176,10 +176,11 @@ impl Parser {
             return Stmt::If(arms, last);
         }
         if self.take("param") {
+            let name = self.next();
             while !self.take(";") {
                 self.at += 1;
             }
-            return Stmt::Param;
+            return Stmt::Param(name);
         }
         if self.take("const") || self.take("var") {
             let name = self.next();
