@@ -73,6 +73,8 @@ def json_of(*arguments: str) -> Any:
     return ran.json
 
 
+#: Long sizes of tests that draw: `make soak` sets it.
+SOAK = os.environ.get("UNISONO_SOAK", "0") == "1"
 Spawn = Callable[..., Ran]
 Shared = Callable[[str, Callable[[], Any]], Any]
 
@@ -117,6 +119,13 @@ def spawn(tmp_path: Path) -> Spawn:
         return Ran(done.returncode, done.stdout, done.stderr)
 
     return run
+
+
+@pytest.fixture
+def within(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Spawn:
+    """Runs the program in this process, in an empty folder: a start of Python takes most of the time of `spawn`."""
+    monkeypatch.chdir(tmp_path)
+    return call
 
 
 @pytest.fixture(autouse=True)

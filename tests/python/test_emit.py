@@ -110,7 +110,7 @@ def test_a_plan_for_a_tuning_file_takes_what_the_library_names(form: str, tmp_pa
 
 
 def test_emit_takes_what_the_format_can_express(tmp_path: Path) -> None:
-    where = ["allgather", "--machine", "dgx-h100-x8", "--nodes", "2", "--bytes", "1MiB"]
+    where = ["allgather", "--machine", "dgx-h100-x8", "--nodes", "2", "--bytes", "64KiB"]
     for form, name in (("mscclpp", "a.json"), ("msccl-xml", "a.xml")):
         assert call("emit", *where, "--format", form, "-o", str(tmp_path / name)).code == 0
         assert (tmp_path / name).is_file()
