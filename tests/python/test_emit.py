@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import unisono as un
 
-from .conftest import call, json_of
+from .conftest import SOAK, call, json_of
 
 REDUCE = ["--machine", "wse2", "--shape", "8x6", "--elements", "16"]
 
@@ -96,7 +96,7 @@ def test_a_plan_for_a_tuning_file_takes_what_the_library_names(form: str, tmp_pa
     marks = [candidate["expressible"] for candidate in report["candidates"]]
     assert marks == sorted(marks, reverse=True)
     assert marks[0] is True
-    for candidate in report["candidates"]:
+    for candidate in report["candidates"][:: 1 if SOAK else 3]:
         row = {"collective": "allreduce", "ranks": ranks, "first_bytes": 0, "last_bytes": None}
         row |= {"algorithm": candidate["algorithm"], "params": candidate["params"]}
         table = tmp_path / "table.json"

@@ -295,7 +295,7 @@ def check(given: list[str], ran: Ran) -> None:
 
 
 #: Draws of commands whose every run takes long: `doctor` starts programs.
-DRAWS = {"doctor": 4}
+DRAWS = {"doctor": 3}
 
 
 @pytest.mark.parametrize("name", sorted(set(PROGRAM) - MEASURES))

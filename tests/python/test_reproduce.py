@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from unisono.reproduce import listed_claims, multiplying, multiplying_measured, wafer_simulated
+from unisono.reproduce import discovery, listed_claims, multiplying, multiplying_measured, wafer_simulated
 
-from .conftest import Ran, Spawn, call
+from .conftest import SOAK, Ran, Spawn, call
 
 KEYS = {"paper", "id", "text", "reported", "ours", "unit", "tolerance", "holds", "note", "verdict", "refuted", "apart"}
 
@@ -87,7 +87,11 @@ def test_claims_of_hammingmesh(within: Spawn, tmp_path: Path) -> None:
     assert {row["topology"]: row["cost_usd"] for row in rows}["hx2mesh-small"] == "5411840.0"
 
 
-def test_claims_of_discovery(within: Spawn, tmp_path: Path) -> None:
+def test_claims_of_discovery(within: Spawn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not SOAK:
+        # The rates of discovery take most of the time.
+        monkeypatch.setattr(discovery, "_FIG_3_NODES", (1, 2, 4))
+        monkeypatch.setattr(discovery, "_FIG_3_TASKS", 2_000)
     ran = within("reproduce", "discovery", "--json")
     assert decides_every_row(ran, "discovery")
     figures = {

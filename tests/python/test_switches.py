@@ -40,7 +40,7 @@ def test_a_run_takes_what_the_plan_says_and_is_the_same_each_time(tmp_path: Path
 
 
 def test_embeddings_that_share_no_link_take_half_the_time() -> None:
-    runs = [un.simulate(planned(16, 1 << 18, count, "piuma-wide").schedule) for count in (1, 2)]
+    runs = [un.simulate(planned(16, 1 << 17, count, "piuma-wide").schedule) for count in (1, 2)]
     assert runs[0].seconds / runs[1].seconds > 1.9
     assert len(runs[1].metrics["link_loads"].value) == 1
 
