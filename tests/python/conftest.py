@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pickle
+import shlex
 import shutil
 import subprocess
 import sys
@@ -57,6 +58,22 @@ def call(*arguments: str) -> Ran:
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = main(arguments)
     return Ran(code, out.getvalue(), err.getvalue())
+
+
+def printed(line: str, folder: Path) -> str:
+    """Standard output of a command line of a page; the program runs in this process, all else in a shell."""
+    command, _, first = line.partition(" | head -n ")
+    program, *words = shlex.split(command)
+    if program != "unisono" or {"|", "run", "--load"} & set(words):
+        env = {**os.environ, "PATH": f"{PROGRAM.parent}{os.pathsep}{os.environ['PATH']}"}
+        done = subprocess.run(["bash", "-c", line], cwd=folder, env=env, capture_output=True, text=True, check=False)
+        ran = Ran(done.returncode, done.stdout, done.stderr)
+    else:
+        with contextlib.chdir(folder):
+            ran = call(*words)
+        ran = Ran(ran.code, "".join(ran.out.splitlines(keepends=True)[: int(first) if first else None]), ran.err)
+    assert ran.code == 0, f"{line}: {ran.err}"
+    return ran.out
 
 
 def other_kinds(*machines: str) -> dict[str, str]:
