@@ -92,9 +92,9 @@ def test_plans_on_networks_change_with_the_length() -> None:
 
 
 def test_a_plan_on_a_network_reports_as_others_do(within: Spawn) -> None:
-    ran = call("plan", "allreduce", "--machine", "hx2mesh-small", "--ranks", "64", "--bytes", "1MiB", "--json")
+    ran = call("plan", "allreduce", "--machine", "hx2mesh-small", "--ranks", "128", "--bytes", "1MiB", "--json")
     assert ran.code == 0, ran.err
-    assert ran.json["shape"] == [2, 32]
+    assert ran.json["shape"] == [4, 32]
     assert ran.json["model"] == "links"
     assert {c["source"] for c in ran.json["candidates"]} == {"exchanges", "messages"}
     assert all(c["ratio"] >= 1 for c in ran.json["candidates"])

@@ -280,7 +280,7 @@ def test_servers_state_the_rates_of_their_accelerators(fewer: Path) -> None:
 
 
 def test_the_command_prints_a_table(tmp_path: Path, fewer: Path) -> None:
-    words = ("workload", "--from", str(fewer), "--machine", "hx2mesh-small", *OPTIONS, "--what-if", "planes=2")
+    words = ("workload", "--from", str(fewer), "--machine", "fattree-small", *OPTIONS, "--what-if", "planes=2")
     plot = str(tmp_path / "step.svg")
     ran = call(*words, "--plot", plot)
     assert (ran.code, ran.err) == (0, "")
