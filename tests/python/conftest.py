@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pickle
+import shlex
 import shutil
 import subprocess
 import sys
@@ -59,6 +60,22 @@ def call(*arguments: str) -> Ran:
     return Ran(code, out.getvalue(), err.getvalue())
 
 
+def printed(line: str, folder: Path) -> str:
+    """Standard output of a command line of a page; the program runs in this process, all else in a shell."""
+    command, _, first = line.partition(" | head -n ")
+    program, *words = shlex.split(command)
+    if program != "unisono" or {"|", "run", "--load"} & set(words):
+        env = {**os.environ, "PATH": f"{PROGRAM.parent}{os.pathsep}{os.environ['PATH']}"}
+        done = subprocess.run(["bash", "-c", line], cwd=folder, env=env, capture_output=True, text=True, check=False)
+        ran = Ran(done.returncode, done.stdout, done.stderr)
+    else:
+        with contextlib.chdir(folder):
+            ran = call(*words)
+        ran = Ran(ran.code, "".join(ran.out.splitlines(keepends=True)[: int(first) if first else None]), ran.err)
+    assert ran.code == 0, f"{line}: {ran.err}"
+    return ran.out
+
+
 def other_kinds(*machines: str) -> dict[str, str]:
     """A preset of each kind of machine of which none of these machines is."""
     kinds = {preset["name"]: preset["kind"] for preset in unisono.machine_presets()}
@@ -73,6 +90,8 @@ def json_of(*arguments: str) -> Any:
     return ran.json
 
 
+#: Long sizes of tests that draw: `make soak` sets it.
+SOAK = os.environ.get("UNISONO_SOAK", "0") == "1"
 Spawn = Callable[..., Ran]
 Shared = Callable[[str, Callable[[], Any]], Any]
 
@@ -117,6 +136,13 @@ def spawn(tmp_path: Path) -> Spawn:
         return Ran(done.returncode, done.stdout, done.stderr)
 
     return run
+
+
+@pytest.fixture
+def within(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Spawn:
+    """Runs the program in this process, in an empty folder: a start of Python takes most of the time of `spawn`."""
+    monkeypatch.chdir(tmp_path)
+    return call
 
 
 @pytest.fixture(autouse=True)

@@ -41,7 +41,7 @@ def test_programs_of_other_tools_are_compared(tmp_path: Path) -> None:
     program = ROOT / "examples" / "programs" / "transformer.hlo"
     picture = tmp_path / "c.svg"
     rates = ["--tflops", "300", "--memory-gb-per-second", "2000"]
-    machines = ["--machines", "hx2mesh-small,fattree-small"]
+    machines = ["--machines", "fattree-tapered75-small,fattree-small"]
     done = json_of("compare", str(program), *machines, *rates, "--plot", str(picture))
     for row in done["rows"]:
         alone = un.step(program, row["machine"], tflops=300, memory_gb_per_second=2000)

@@ -107,15 +107,15 @@ def test_a_schedule_that_does_not_fit_is_planned_all_the_same() -> None:
     assert report["fits_sram"] is False
 
 
-def test_schedule_then_verify(spawn: Spawn, tmp_path: Path) -> None:
+def test_schedule_then_verify(within: Spawn, tmp_path: Path) -> None:
     options = ["reduce", "--machine", "wse2", "--shape", "4x5", "--elements", "12"]
-    written = spawn("schedule", *options, "-o", "a.sched", "--json").json
+    written = within("schedule", *options, "-o", "a.sched", "--json").json
     assert written["file"] == "a.sched"
     assert written["nodes"] == 20
     assert written["instructions"] > 0
-    assert spawn("schedule", *options, "-o", "a.json").code == 0
+    assert within("schedule", *options, "-o", "a.json").code == 0
     for file in ("a.sched", "a.json"):
-        proof = spawn("verify", file, "--json").json
+        proof = within("verify", file, "--json").json
         assert proof["complete"]
         assert proof["deadlock_free"]
         assert proof["repeatable"]
@@ -131,12 +131,12 @@ def test_verify_with_the_options_of_plan() -> None:
     assert json_of("verify", *options, "--method", "fingerprint")["method"] == "fingerprint"
 
 
-def test_a_refused_schedule_is_the_answer_no(spawn: Spawn, tmp_path: Path) -> None:
-    assert spawn("schedule", "reduce", *ROW[:2], "--shape", "3", "--elements", "4", "-o", "a.sched").code == 0
+def test_a_refused_schedule_is_the_answer_no(within: Spawn, tmp_path: Path) -> None:
+    assert within("schedule", "reduce", *ROW[:2], "--shape", "3", "--elements", "4", "-o", "a.sched").code == 0
     text = (tmp_path / "a.sched").read_text()
     # One that says it is another collective does not do what it says.
     (tmp_path / "b.sched").write_text(text.replace("reduce", "allreduce", 1))
-    ran = spawn("verify", "b.sched", "--json")
+    ran = within("verify", "b.sched", "--json")
     assert ran.code == 1, ran
     assert ran.json["complete"] is False
     assert {"code", "rank", "instruction", "message"} <= set(ran.json["diagnostics"][0])
@@ -165,9 +165,9 @@ def test_sweep_points() -> None:
     assert [point["shape"] for point in grid] == [[4, 4], [4, 4], [8, 8], [8, 8]]
 
 
-def test_sweep_writes_table_and_plot(spawn: Spawn, tmp_path: Path) -> None:
+def test_sweep_writes_table_and_plot(within: Spawn, tmp_path: Path) -> None:
     arguments = ["sweep", "reduce", "--machine", "wse2", "--shapes", "4,8", "--elements", "1..16"]
-    ran = spawn(*arguments, "-o", "s.csv", "--plot", "s.png", "--json")
+    ran = within(*arguments, "-o", "s.csv", "--plot", "s.png", "--json")
     assert ran.code == 0, ran.err
     assert ran.err == ""
     lines = (tmp_path / "s.csv").read_text().splitlines()
@@ -223,12 +223,12 @@ def test_text_for_people(arguments: list[str]) -> None:
     assert ran.err == ""
 
 
-def test_plan_writes_report_or_schedule(spawn: Spawn, tmp_path: Path) -> None:
+def test_plan_writes_report_or_schedule(within: Spawn, tmp_path: Path) -> None:
     options = ["reduce", "--machine", "wse2", "--shape", "5", "--elements", "3"]
-    assert spawn("plan", *options, "-o", "p.json").code == 0
-    assert spawn("plan", *options, "-o", "p.sched").code == 0
-    assert spawn("verify", "p.sched").code == 0
-    assert spawn("plan", *options, "--json").out == (tmp_path / "p.json").read_text()
+    assert within("plan", *options, "-o", "p.json").code == 0
+    assert within("plan", *options, "-o", "p.sched").code == 0
+    assert within("verify", "p.sched").code == 0
+    assert within("plan", *options, "--json").out == (tmp_path / "p.json").read_text()
 
 
 def test_same_input_same_output(spawn: Spawn) -> None:

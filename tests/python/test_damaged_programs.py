@@ -10,7 +10,7 @@ import pytest
 import unisono as un
 from unisono.planning.programs import read_workload
 
-from .conftest import ROOT
+from .conftest import ROOT, SOAK
 
 FOLDER = ROOT / "examples" / "programs"
 Files = dict[str, bytes]
@@ -96,7 +96,7 @@ def _damaged(r: random.Random, files: Files) -> Files:
 @pytest.mark.parametrize("whole", [_chakra, _kineto])
 def test_damaged_traces_are_read_or_refused(whole: Callable[[], Files], tmp_path: Path) -> None:
     refused = read = 0
-    for seed in range(600):
+    for seed in range(1200 if SOAK else 300):
         files, folder = _damaged(random.Random(seed), whole()), tmp_path / str(seed)
         folder.mkdir()
         for name, data in files.items():

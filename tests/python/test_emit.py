@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import unisono as un
 
-from .conftest import call, json_of
+from .conftest import SOAK, call, json_of
 
 REDUCE = ["--machine", "wse2", "--shape", "8x6", "--elements", "16"]
 
@@ -96,7 +96,7 @@ def test_a_plan_for_a_tuning_file_takes_what_the_library_names(form: str, tmp_pa
     marks = [candidate["expressible"] for candidate in report["candidates"]]
     assert marks == sorted(marks, reverse=True)
     assert marks[0] is True
-    for candidate in report["candidates"]:
+    for candidate in report["candidates"][:: 1 if SOAK else 3]:
         row = {"collective": "allreduce", "ranks": ranks, "first_bytes": 0, "last_bytes": None}
         row |= {"algorithm": candidate["algorithm"], "params": candidate["params"]}
         table = tmp_path / "table.json"
@@ -110,7 +110,7 @@ def test_a_plan_for_a_tuning_file_takes_what_the_library_names(form: str, tmp_pa
 
 
 def test_emit_takes_what_the_format_can_express(tmp_path: Path) -> None:
-    where = ["allgather", "--machine", "dgx-h100-x8", "--nodes", "2", "--bytes", "1MiB"]
+    where = ["allgather", "--machine", "dgx-h100-x8", "--nodes", "2", "--bytes", "64KiB"]
     for form, name in (("mscclpp", "a.json"), ("msccl-xml", "a.xml")):
         assert call("emit", *where, "--format", form, "-o", str(tmp_path / name)).code == 0
         assert (tmp_path / name).is_file()

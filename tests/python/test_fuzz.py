@@ -28,11 +28,17 @@ from unisono.base.inputs import parse_bytes
 from unisono.cli import COMMANDS
 from unisono.planning.decision_tables import read_table
 
-from .conftest import ROOT, Ran, call
+from .conftest import ROOT, SOAK, Ran, call
 
 
 def fuzz(examples: int) -> settings:
-    return settings(max_examples=examples, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    """That many draws, eight times as many in `make soak`."""
+    return settings(
+        max_examples=8 * examples if SOAK else examples,
+        deadline=None,
+        derandomize=True,
+        suppress_health_check=list(HealthCheck),
+    )
 
 
 NUMBERS = [
@@ -122,21 +128,21 @@ def use(schedule: un.Schedule) -> None:
     assert un.Schedule.parse_json(schedule.to_json()) == schedule
 
 
-@fuzz(150)
+@fuzz(60)
 @given(damaged(texts))
 def test_damaged_text(text: str) -> None:
     with contextlib.suppress(un.InputError):
         use(un.Schedule.parse(text, "fuzz.sched"))
 
 
-@fuzz(150)
+@fuzz(60)
 @given(damaged(documents))
 def test_damaged_json(text: str) -> None:
     with contextlib.suppress(un.InputError):
         use(un.Schedule.parse_json(text, "fuzz.json"))
 
 
-@fuzz(300)
+@fuzz(100)
 @given(damaged(lambda: (TABLE,)))
 def test_damaged_tables(text: str) -> None:
     with tempfile.TemporaryDirectory() as folder, contextlib.suppress(un.Error):
@@ -148,14 +154,14 @@ def test_damaged_tables(text: str) -> None:
                 _core.export_table(rows, target, None)
 
 
-@fuzz(150)
+@fuzz(60)
 @given(damaged(lambda: (TASKS,)))
 def test_damaged_programs(text: str) -> None:
     with contextlib.suppress(un.InputError):
         _core.discover(text, 4, "full")
 
 
-@fuzz(200)
+@fuzz(80)
 @given(
     st.one_of(
         st.text(max_size=60),
@@ -288,9 +294,13 @@ def check(given: list[str], ran: Ran) -> None:
         assert isinstance(ran.json, dict), (given, ran)
 
 
+#: Draws of commands whose every run takes long: `doctor` starts programs.
+DRAWS = {"doctor": 3}
+
+
 @pytest.mark.parametrize("name", sorted(set(PROGRAM) - MEASURES))
 def test_any_arguments(name: str) -> None:
-    @fuzz(25)
+    @fuzz(DRAWS.get(name, 15))
     @given(arguments(name))
     def run(given: list[str]) -> None:
         with folder_of_inputs() as folder:
@@ -412,7 +422,7 @@ def wild() -> list[Any]:
     ]  # fmt: skip
 
 
-@fuzz(500)
+@fuzz(160)
 @given(st.data())
 def test_any_calls(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(functions())))

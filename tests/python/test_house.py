@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -200,6 +201,7 @@ PYTHON = ROOT / "python" / "unisono"
 SCRIPTS = {"unisono.mpi._bits"}
 
 
+@cache
 def modules() -> dict[str, Path]:
     """All modules by name, packages by the name of their folder."""
     found = {}
@@ -209,7 +211,8 @@ def modules() -> dict[str, Path]:
     return found
 
 
-def imported(path: Path) -> set[str]:
+@cache
+def imported(path: Path) -> frozenset[str]:
     """The modules of `unisono` that a file imports anywhere, also in functions; ``from unisono import x`` may be x."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
@@ -219,7 +222,7 @@ def imported(path: Path) -> set[str]:
             assert node.level == 0, f"{path} has a relative import"
             names = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= {name if name in modules() or name == "unisono._core" else str(node.module) for name in names}
-    return {name for name in found if name.split(".")[0] == "unisono"}
+    return frozenset(name for name in found if name.split(".")[0] == "unisono")
 
 
 def layer(module: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import ROOT, call
+from .conftest import ROOT, SOAK, call
 
 FOLDER = ROOT / "tests" / "contract"
 #: Lists of more numbers than this are recorded by their length, first, last and a digest.
@@ -76,6 +76,18 @@ MACHINES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = 
         ),
     ),
 }
+#: Requests that take over half a second of CPU time, which `make soak` compares; others plan the same in smaller sizes.
+DEAR = {
+    "hx2mesh-small": {
+        "plan allreduce --bytes 16MiB",
+        "plan reduce --shape 8x16 --elements 100",
+        "plan allgather --shape 8x16 --elements 100",
+        "sweep reduce --shapes 4x4,8x8 --elements 1,100",
+        "sweep allgather --shapes 4x4,8x8 --elements 1,100",
+    },
+    "dragonfly-small": {"plan allreduce --ranks 24 --bytes 64KiB"},
+    "piuma": {"simulate allreduce --nodes 16 --bytes 1MiB"},
+}
 
 
 def requests(machine: str) -> list[str]:
@@ -134,12 +146,15 @@ def answer(machine: str, request: str) -> Any:
 @pytest.mark.parametrize("machine", MACHINES)
 def test_numbers_are_those_recorded(machine: str) -> None:
     path = FOLDER / f"{machine}.json"
-    answers = {request: answer(machine, request) for request in requests(machine)}
-    if os.environ.get("UNISONO_RECORD"):
+    recording = bool(os.environ.get("UNISONO_RECORD"))
+    left_out = set() if SOAK or recording else DEAR.get(machine, set())
+    assert left_out <= set(requests(machine))
+    answers = {request: answer(machine, request) for request in requests(machine) if request not in left_out}
+    if recording:
         path.write_text(json.dumps(answers, indent=1, sort_keys=True) + "\n")
     recorded = json.loads(path.read_text())
-    assert set(recorded) == set(answers)
-    differences = [f"{request}: {line}" for request in recorded for line in lost(recorded[request], answers[request])]
+    assert set(recorded) == set(requests(machine))
+    differences = [f"{request}: {line}" for request in answers for line in lost(recorded[request], answers[request])]
     assert not differences, "\n".join(differences[:40])
 
 

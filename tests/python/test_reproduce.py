@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from unisono.reproduce import listed_claims, multiplying, multiplying_measured, wafer_simulated
+from unisono.reproduce import discovery, listed_claims, multiplying, multiplying_measured, wafer_simulated
 
-from .conftest import Ran, Spawn, call
+from .conftest import SOAK, Ran, Spawn, call
 
 KEYS = {"paper", "id", "text", "reported", "ours", "unit", "tolerance", "holds", "note", "verdict", "refuted", "apart"}
 
@@ -21,8 +21,8 @@ def decides_every_row(ran: Ran, paper: str) -> bool:
 
 
 @pytest.mark.soak
-def test_claims_of_the_wafer(spawn: Spawn, tmp_path: Path) -> None:
-    ran = spawn("reproduce", "wafer", "--json")
+def test_claims_of_the_wafer(within: Spawn, tmp_path: Path) -> None:
+    ran = within("reproduce", "wafer", "--json")
     claims = ran.json["claims"]
     assert decides_every_row(ran, "wafer")
     assert all(set(claim) >= KEYS for claim in claims)
@@ -40,8 +40,8 @@ def test_claims_of_the_wafer(spawn: Spawn, tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-def test_claims_of_recursive_multiplying(spawn: Spawn, tmp_path: Path) -> None:
-    ran = spawn("reproduce", "multiplying", "--json")
+def test_claims_of_recursive_multiplying(within: Spawn, tmp_path: Path) -> None:
+    ran = within("reproduce", "multiplying", "--json")
     assert decides_every_row(ran, "multiplying")
     figures = {f"out/multiplying/{name}.{kind}" for name in ("fig3", "fig4", "fig12") for kind in ("png", "csv")}
     figures |= {f"out/multiplying/fig{number}.png" for number in range(18, 24)}
@@ -76,8 +76,8 @@ def test_without_mpi_nothing_is_measured(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 @pytest.mark.soak
-def test_claims_of_hammingmesh(spawn: Spawn, tmp_path: Path) -> None:
-    ran = spawn("reproduce", "hammingmesh", "--json")
+def test_claims_of_hammingmesh(within: Spawn, tmp_path: Path) -> None:
+    ran = within("reproduce", "hammingmesh", "--json")
     assert decides_every_row(ran, "hammingmesh")
     assert all(claim["provenance"] in {"found", "re-derived", "derived", "recalled"} for claim in ran.json["claims"])
     names = ("table2.csv", "structure.png", "allocation.csv", "allocation.png", "fig16.csv", "fig16.png")
@@ -87,8 +87,12 @@ def test_claims_of_hammingmesh(spawn: Spawn, tmp_path: Path) -> None:
     assert {row["topology"]: row["cost_usd"] for row in rows}["hx2mesh-small"] == "5411840.0"
 
 
-def test_claims_of_discovery(spawn: Spawn, tmp_path: Path) -> None:
-    ran = spawn("reproduce", "discovery", "--json")
+def test_claims_of_discovery(within: Spawn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not SOAK:
+        # The rates of discovery take most of the time.
+        monkeypatch.setattr(discovery, "_FIG_3_NODES", (1, 2, 4))
+        monkeypatch.setattr(discovery, "_FIG_3_TASKS", 2_000)
+    ran = within("reproduce", "discovery", "--json")
     assert decides_every_row(ran, "discovery")
     figures = {
         f"out/discovery/{name}" for name in ("fig1.dot", "fig1.png", "fig2.dot", "fig2.png", "fig3.png", "fig3.csv")
@@ -100,8 +104,8 @@ def test_claims_of_discovery(spawn: Spawn, tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-def test_claims_of_piuma(spawn: Spawn, tmp_path: Path) -> None:
-    ran = spawn("reproduce", "piuma", "--json")
+def test_claims_of_piuma(within: Spawn, tmp_path: Path) -> None:
+    ran = within("reproduce", "piuma", "--json")
     assert decides_every_row(ran, "piuma")
     assert all(claim["provenance"] in {"derived", "proven", "simulated", "calibrated"} for claim in ran.json["claims"])
     names = ("fig4-latency", "fig4-lengths", "fig4-nodes", "fig5a", "fig5b")
@@ -110,8 +114,8 @@ def test_claims_of_piuma(spawn: Spawn, tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-def test_quick_checks_fewer_and_draws_nothing(spawn: Spawn, tmp_path: Path) -> None:
-    ran = spawn("reproduce", "--quick")
+def test_quick_checks_fewer_and_draws_nothing(within: Spawn, tmp_path: Path) -> None:
+    ran = within("reproduce", "--quick")
     assert ran.code == 0, ran.err
     assert "rows that decide claims hold" in ran.out
     assert list(tmp_path.iterdir()) == []

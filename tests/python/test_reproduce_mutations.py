@@ -13,6 +13,11 @@ from .conftest import Shared
 ROWS = [
     row for row in listed_claims("wafer") if row.get("quick", True) and not row.get("full") and "refuted" not in row
 ]
+#: Rows that simulate for a second each time.
+DEAR = {
+    "allreduce-adds-broadcast", "colors", "fig13c-winners-simulated", "lemma-7.1", "simulated-mean-error-12b",
+    "start-spread",
+}  # fmt: skip
 
 
 def _other(reported: Any, compare: str, tolerance: float, ours: Any) -> Any:
@@ -26,7 +31,9 @@ def _other(reported: Any, compare: str, tolerance: float, ours: Any) -> Any:
     return ours + (step if compare == "at-least" else -step)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
+@pytest.mark.parametrize(
+    "row", [pytest.param(row, id=row["id"], marks=[pytest.mark.soak] * (row["id"] in DEAR)) for row in ROWS]
+)
 def test_a_row_fails_with_another_value(row: dict[str, Any], monkeypatch: pytest.MonkeyPatch, shared: Shared) -> None:
     found = shared(f"wafer-{row['id']}", lambda: paper.check(row))
     assert judge("wafer", row, found).verdict == ("consistent" if "apart" in row else "holds")

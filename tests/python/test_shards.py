@@ -1,13 +1,10 @@
 """Sweeps in shards and on executors give the points of one job; machines go to other processes whole."""
 
 import json
-import os
 import pickle
 import signal
 import subprocess
-import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -16,6 +13,7 @@ import pytest
 import unisono as un
 
 from .conftest import PROGRAM, call, json_of
+from .test_limits import heed, past_the_start
 
 SWEEP = ["sweep", "allreduce", "--machine", "archer", "--shapes", "4,8,12", "--elements", "1,64,4096,65536"]
 
@@ -136,14 +134,14 @@ def test_an_interrupt_ends_work_on_several_cores() -> None:
         "--jobs",
         "2",
     ]
-    # In the background of a shell the tests run without that signal, and so would the program.
-    listens = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    process = subprocess.Popen(
-        [PROGRAM, *long], stderr=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ, preexec_fn=listens
-    )
-    time.sleep(2)
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    process = subprocess.Popen([PROGRAM, *long], stderr=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=heed)
+    try:
+        past_the_start(process)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=600)
+    finally:
+        process.kill()
+        process.wait()
     assert process.returncode == 130, said
     assert said.decode().strip().splitlines()[-1] == "error: interrupted"
 

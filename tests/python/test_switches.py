@@ -40,7 +40,7 @@ def test_a_run_takes_what_the_plan_says_and_is_the_same_each_time(tmp_path: Path
 
 
 def test_embeddings_that_share_no_link_take_half_the_time() -> None:
-    runs = [un.simulate(planned(16, 1 << 18, count, "piuma-wide").schedule) for count in (1, 2)]
+    runs = [un.simulate(planned(16, 1 << 17, count, "piuma-wide").schedule) for count in (1, 2)]
     assert runs[0].seconds / runs[1].seconds > 1.9
     assert len(runs[1].metrics["link_loads"].value) == 1
 
@@ -51,38 +51,38 @@ def test_schedules_of_registers_are_proved() -> None:
         assert plan.schedule.verify().complete, collective
 
 
-def test_one_flipped_port_is_refused(spawn: Spawn, tmp_path: Path) -> None:
+def test_one_flipped_port_is_refused(within: Spawn, tmp_path: Path) -> None:
     sized = ("--machine", "piuma", "--nodes", "1", "--elements", "64")
-    assert spawn("schedule", "allreduce", *sized, "-o", "a.registers").code == 0
-    assert spawn("verify", "a.registers").code == 0
-    assert spawn("simulate", "a.registers", "--json").json["result_correct"]
+    assert within("schedule", "allreduce", *sized, "-o", "a.registers").code == 0
+    assert within("verify", "a.registers").code == 0
+    assert within("simulate", "a.registers", "--json").json["result_correct"]
     text = (tmp_path / "a.registers").read_text()
     (tmp_path / "b.registers").write_text(text.replace("request memory -> 0", "request memory -> 1", 1))
-    refused = spawn("verify", "b.registers", "--json")
+    refused = within("verify", "b.registers", "--json")
     assert refused.code == 1
     assert refused.json["diagnostics"]
     for command in (("simulate", "b.registers"), ("import", "b.registers", "--format", "registers", "-o", "b.sched")):
-        ran = spawn(*command)
+        ran = within(*command)
         assert ran.code == 2
         assert "the registers are wrong" in ran.err
 
 
-def test_registers_are_emitted_and_imported(spawn: Spawn, tmp_path: Path) -> None:
+def test_registers_are_emitted_and_imported(within: Spawn, tmp_path: Path) -> None:
     sized = ("--machine", "piuma", "--nodes", "2", "--elements", "64")
-    assert spawn("schedule", "allreduce", *sized, "-o", "a.sched").code == 0
-    assert spawn("emit", "a.sched", "--format", "registers", "-o", "a.registers").code == 0
-    assert spawn("import", "a.registers", "--format", "registers", "-o", "b.sched").code == 0
-    ran = [spawn("simulate", file, "--json").json for file in ("a.sched", "a.registers", "b.sched")]
-    ran.append(spawn("simulate", "allreduce", *sized, "--json").json)
-    ran.append(spawn("simulate", "a.sched", "--machine", "piuma", "--nodes", "2", "--json").json)
+    assert within("schedule", "allreduce", *sized, "-o", "a.sched").code == 0
+    assert within("emit", "a.sched", "--format", "registers", "-o", "a.registers").code == 0
+    assert within("import", "a.registers", "--format", "registers", "-o", "b.sched").code == 0
+    ran = [within("simulate", file, "--json").json for file in ("a.sched", "a.registers", "b.sched")]
+    ran.append(within("simulate", "allreduce", *sized, "--json").json)
+    ran.append(within("simulate", "a.sched", "--machine", "piuma", "--nodes", "2", "--json").json)
     for one in ran:
         one.pop("wall_seconds")
     assert all(one == ran[0] for one in ran)
-    elsewhere = spawn("simulate", "a.sched", "--machine", "piuma")
+    elsewhere = within("simulate", "a.sched", "--machine", "piuma")
     assert elsewhere.code == 1
     assert "there is no core 128 for node 128; piuma has 0 to 127" in elsewhere.err
     (tmp_path / "c.sched").write_text(un.plan("allreduce", "archer", shape=4, elements=8).schedule.to_text())
-    refused = spawn("emit", "c.sched", "--format", "registers", "-o", "c.registers")
+    refused = within("emit", "c.sched", "--format", "registers", "-o", "c.registers")
     assert refused.code == 1
     assert "not placed on switches that reduce" in refused.err
 
@@ -190,8 +190,8 @@ def test_vgg16_has_its_layers_and_overlaps() -> None:
         ("--L", "3"),
     ],
 )
-def test_switches_refuse_options_of_other_machines(option: tuple[str, ...], spawn: Spawn, tmp_path: Path) -> None:
-    ran = spawn("simulate", "allreduce", "--machine", "piuma", "--nodes", "1", "--elements", "4", *option)
+def test_switches_refuse_options_of_other_machines(option: tuple[str, ...], within: Spawn, tmp_path: Path) -> None:
+    ran = within("simulate", "allreduce", "--machine", "piuma", "--nodes", "1", "--elements", "4", *option)
     assert ran.code == 2, ran.out
     assert len(ran.err.strip().splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
@@ -246,11 +246,11 @@ def test_schedules_that_do_not_run_at_the_same_time_are_refused() -> None:
         un.simulate_beside([planned()])  # type: ignore[list-item]
 
 
-def test_the_command_runs_files_beside_each_other(spawn: Spawn) -> None:
+def test_the_command_runs_files_beside_each_other(within: Spawn) -> None:
     for name, nodes in (("a", "0,1"), ("b", "2,3")):
         sized = ("--machine", "piuma", "--nodes", "4", "--subset", nodes, "--elements", "64", "-o", f"{name}.sched")
-        assert spawn("schedule", "allreduce", *sized).code == 0
-    ran = spawn("simulate", "a.sched", "--beside", "b.sched", "--beside", "a.sched", "--json")
+        assert within("schedule", "allreduce", *sized).code == 0
+    ran = within("simulate", "a.sched", "--beside", "b.sched", "--beside", "a.sched", "--json")
     assert ran.code == 0, ran.err
     rows = ran.json["beside"]
     assert [(row["schedule"], row["identifiers"]) for row in rows] == [
@@ -260,5 +260,5 @@ def test_the_command_runs_files_beside_each_other(spawn: Spawn) -> None:
     ]
     assert ran.json["nanoseconds"] == rows[0]["nanoseconds"] > rows[0]["alone_nanoseconds"]
     assert rows[1]["nanoseconds"] == rows[1]["alone_nanoseconds"]
-    shown = spawn("simulate", "a.sched", "--beside", "b.sched")
+    shown = within("simulate", "a.sched", "--beside", "b.sched")
     assert "at the same time" in shown.out
