@@ -8,7 +8,7 @@ import pytest
 import unisono as un
 
 from ..python.test_mpi import COMPILERS, MPICH, OPEN_MPI, Compile, compiled, plan, report, run
-from .test_world import launch
+from .launching import launch
 
 __all__ = ["compiled", "plan"]
 

@@ -13,7 +13,7 @@ from unisono.mpi import exports
 
 from ..python.conftest import call, json_of
 from ..python.test_mpi import MPICH, OPEN_MPI, YIELD
-from .test_world import launch
+from .launching import launch
 
 CLI = ["-m", "unisono"]
 

@@ -8,7 +8,7 @@ import unisono as un
 
 from ..python.conftest import ROOT
 from ..python.test_mpi import MPICH, OPEN_MPI
-from .test_world import launch
+from .launching import launch
 
 SCRIPT = ROOT / "tests" / "mpi" / "lifetimes.py"
 ENVIRONMENTS = pytest.mark.parametrize("environment", [OPEN_MPI, MPICH], ids=["openmpi", "mpich"])

@@ -9,7 +9,7 @@ import unisono as un
 
 from ..python.conftest import json_of
 from ..python.test_mpi import MPICH, Compile, compiled, report, run
-from .test_world import launch
+from .launching import launch
 
 __all__ = ["compiled"]
 

@@ -11,29 +11,9 @@ import unisono as un
 
 from ..python.conftest import ROOT
 from ..python.test_mpi import MPICH, OPEN_MPI, YIELD
+from .launching import launch
 
 SCRIPT = ROOT / "tests" / "mpi" / "world.py"
-
-
-def launch(environment: Path, ranks: int, *arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """A Python program under an environment's mpiexec."""
-    shared = ["--oversubscribe"] if environment == OPEN_MPI else []
-    command = [str(environment / "bin" / "mpiexec"), *shared, "-n", str(ranks), str(environment / "bin" / "python")]
-    root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    # The other environment has MPI and NumPy; the package comes from here, and so do modules of the tests.
-    path = {"PYTHONPATH": f"{ROOT / 'python'}{os.pathsep}{ROOT}"}
-    # Where colorama is installed, Numba writes codes of colors to standard output when a program ends.
-    plain = {"NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING": "1"}
-    done = subprocess.run(
-        [*command, *map(str, arguments)],
-        env={**os.environ, **YIELD, **root, **path, **plain, **variables},
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-    )
-    done.stdout, done.stderr = done.stdout.replace("\0", ""), done.stderr.replace("\0", "")
-    return done
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])

@@ -1,0 +1,70 @@
+"""Under mpiexec: programs one after the other, in one start of the ranks.
+
+Usage: together.py FILE. It is a JSON list of cases: ``words``, a script of Python and its arguments, or ``unisono`` and
+those of a command; ``env``, variables; ``on``, the only rank that runs it, if not all do; ``fails``, true where an error
+is expected: any other one ends all ranks. FILE.done becomes a list with what each rank did in each case: its exit code,
+its standard output and its standard error.
+"""
+
+import contextlib
+import io
+import json
+import os
+import runpy
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from mpi4py import MPI
+
+COMM = MPI.COMM_WORLD
+
+
+def run(words: list[str]) -> int:
+    """The exit code of a script or of a command."""
+    if words[0] == "unisono":
+        from unisono.cli import main
+
+        return main(words[1:])
+    try:
+        with patch.object(sys, "argv", words):
+            runpy.run_path(words[0], run_name="__main__")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    return 0
+
+
+def carry_out(case: dict[str, Any]) -> tuple[int, str, str]:
+    """What this rank does in a case."""
+    out, err = io.StringIO(), io.StringIO()
+    if case["on"] not in (None, COMM.rank):
+        return 0, "", ""
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), patch.dict(os.environ, case["env"]):
+        try:
+            code = run(case["words"])
+        except Exception:
+            code = 1
+            traceback.print_exc()
+    if code and not case["fails"]:
+        sys.stderr.write(f"rank {COMM.rank}, {case['words']}: {code}\n{out.getvalue()}{err.getvalue()}\n")
+        sys.stderr.flush()
+        COMM.Abort(1)
+    return code, out.getvalue(), err.getvalue()
+
+
+def main(file: Path) -> None:
+    """Runs the cases of a file; where one of them does not end, it is the last one that standard error names."""
+    done = []
+    for case in json.loads(file.read_text()):
+        if COMM.rank == 0:
+            sys.stderr.write(f"begins {case['words']}\n")
+            sys.stderr.flush()
+        done.append(COMM.gather(carry_out(case)))
+    if COMM.rank == 0:
+        file.with_suffix(".done").write_text(json.dumps(done))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
