@@ -17,12 +17,14 @@ import numpy as np
 from mpi4py import MPI
 from unisono import InputError, mpi
 from unisono._core import TaskSchedule
-from unisono.tasks import Program, View, all_, neighborhood, one_to_one, transposed
+from unisono.tasks import Program, View, _transport, all_, neighborhood, one_to_one, transposed
 
 WORLD = MPI.COMM_WORLD
 RANK = WORLD.Get_rank()
 #: Seconds after which an exchange hangs.
 PATIENCE = 600
+# Whether there is a thread is decided once for all programs with the same machine, and here anew.
+_transport._shared.clear()
 
 
 def say(line: str) -> None:

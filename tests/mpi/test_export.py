@@ -16,9 +16,11 @@ import numpy as np
 import pytest
 import unisono as un
 from unisono.mpi import installations
+from unisono.mpi._bits import given
 from unisono.mpi.installations import Library
 
 from ..python.conftest import ROOT, call, json_of
+from ..python.test_mpi import PATIENCE
 
 SHORT, LONG = 4096, 65536
 CALLS = 8
@@ -62,11 +64,7 @@ def ours(algorithm: str, ranks: int, size: int, machine: Path) -> str:
     import hashlib
 
     machine.write_text('name = "m"\nkind = "endpoint"\nmodel = "hockney"\nalpha_ns = 1000\nbeta_ns_per_byte = 1\n')
-    inputs = []
-    for rank in range(ranks):
-        draw = np.random.default_rng(rank)
-        scale = 10.0 ** draw.integers(-3, 4, size // 4)
-        inputs.append((draw.standard_normal(size // 4) * scale).astype(np.float32))
+    inputs = [np.array(given(rank, size // 4), np.float32) for rank in range(ranks)]
     plan = un.plan("allreduce", un.machine(machine, ranks), elements=size // 4, algorithm=algorithm)
     outputs = plan.schedule.interpret(inputs)
     hashes = {hashlib.sha256(output.tobytes()).hexdigest()[:8] for output in outputs}
@@ -98,7 +96,7 @@ def test_open_mpi_rules_take_effect(tmp_path: Path) -> None:
     assert with_file[SHORT] == ours("recursive-doubling", 4, SHORT, tmp_path / "m.toml")
 
 
-@pytest.mark.parametrize("ranks", [3, 5])
+@pytest.mark.parametrize("ranks", [pytest.param(3, marks=pytest.mark.soak), 5])
 def test_open_mpi_rules_stay_with_their_rank_count(tmp_path: Path, ranks: int) -> None:
     mpi = library("Open MPI")
     # The linear algorithm adds in an order of its own on any number of ranks; it stands in for a table that leaks.
@@ -181,7 +179,7 @@ def run_every_collective(mpi: Library, name: str, load: list[str], ranks: int) -
         environment |= dict(variable.split("=", 1) for variable in load)
         environment["MPIR_CVAR_COLLECTIVE_FALLBACK"] = "error"
     command += [str(mpi.python), script]
-    ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, errors="replace")
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE, errors="replace")
     assert "all right" in ran.stdout, ran.stdout + ran.stderr
 
 
@@ -243,7 +241,10 @@ def test_an_older_mpich_takes_the_rows_that_it_can(tmp_path: Path) -> None:
     subprocess.run([compiler, str(source), "-o", str(program), "-lm"], check=True)
     variables = dict(word.split("=", 1) for word in report["load"])
     ran = subprocess.run(
-        [launcher, "-n", "4", str(program), "10"], env={**os.environ, **variables}, capture_output=True, timeout=120
+        [launcher, "-n", "4", str(program), "10"],
+        env={**os.environ, **variables},
+        capture_output=True,
+        timeout=PATIENCE,
     )
     assert (ran.returncode, ran.stdout) == (0, b"ok 4\n"), ran.stderr
 

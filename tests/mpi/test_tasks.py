@@ -30,7 +30,7 @@ PATTERNS = {
     "jacobi": {"halo", "allreduce"},
     "fft2d": {"alltoall"},
 }
-#: Random programs of the start that tests share: of arrays of the host, of devices, and of those whose messages are seen.
+#: Random programs of the start that tests share: on hosts, on devices, and those whose messages are compared.
 RANDOM, MIXED, SEEN = 20, 8, 25
 #: The random programs whose messages go in pieces.
 PIECES = (40, 46)

@@ -1,9 +1,9 @@
 """Under mpiexec: programs one after the other, in one start of the ranks.
 
 Usage: together.py FILE. It is a JSON list of cases: ``words``, a script of Python and its arguments, or ``unisono`` and
-those of a command; ``env``, variables; ``on``, the only rank that runs it, if not all do; ``fails``, true where an error
-is expected: any other one ends all ranks. FILE.done becomes a list with what each rank did in each case: its exit code,
-its standard output and its standard error.
+those of a command; ``env``, variables; ``on``, the only rank that runs it, if not all do; ``fails``, true where an
+error is expected: any other one ends all ranks. FILE.done becomes a list with what each rank did in each case: its
+exit code, its standard output and its standard error.
 """
 
 import contextlib
@@ -62,6 +62,8 @@ def main(file: Path) -> None:
             sys.stderr.write(f"begins {case['words']}\n")
             sys.stderr.flush()
         done.append(COMM.gather(carry_out(case)))
+        # Rank 0 leaves files for the next case.
+        COMM.Barrier()
     if COMM.rank == 0:
         file.with_suffix(".done").write_text(json.dumps(done))
 
