@@ -7,14 +7,15 @@ exit code, its standard output and its standard error.
 """
 
 import contextlib
-import io
 import json
 import os
 import runpy
 import sys
+import tempfile
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 from unittest.mock import patch
 
 from mpi4py import MPI
@@ -36,22 +37,39 @@ def run(words: list[str]) -> int:
     return 0
 
 
+@contextlib.contextmanager
+def caught(stream: TextIO) -> Iterator[list[str]]:
+    """Appends what is written to a stream, by Python or by the library, to a list."""
+    text: list[str] = []
+    stream.flush()
+    kept = os.dup(stream.fileno())
+    with tempfile.TemporaryFile() as file:
+        os.dup2(file.fileno(), stream.fileno())
+        try:
+            yield text
+        finally:
+            stream.flush()
+            os.dup2(kept, stream.fileno())
+            os.close(kept)
+            file.seek(0)
+            text.append(file.read().decode(errors="replace"))
+
+
 def carry_out(case: dict[str, Any]) -> tuple[int, str, str]:
-    """What this rank does in a case."""
-    out, err = io.StringIO(), io.StringIO()
+    """Runs a case on this rank, unless it is for another one."""
     if case["on"] not in (None, COMM.rank):
         return 0, "", ""
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), patch.dict(os.environ, case["env"]):
+    with caught(sys.stdout) as out, caught(sys.stderr) as err, patch.dict(os.environ, case["env"]):
         try:
             code = run(case["words"])
         except Exception:
             code = 1
             traceback.print_exc()
     if code and not case["fails"]:
-        sys.stderr.write(f"rank {COMM.rank}, {case['words']}: {code}\n{out.getvalue()}{err.getvalue()}\n")
+        sys.stderr.write(f"rank {COMM.rank}, {case['words']}: {code}\n{out[0]}{err[0]}\n")
         sys.stderr.flush()
         COMM.Abort(1)
-    return code, out.getvalue(), err.getvalue()
+    return code, out[0], err[0]
 
 
 def main(file: Path) -> None:
