@@ -3,7 +3,7 @@
 import json
 import os
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -42,7 +42,7 @@ def launch(environment: Path, ranks: int, *arguments: str | Path, **variables: s
 class Case:
     """A script with its arguments, or a command after the word ``unisono``, for :func:`together`."""
 
-    words: Iterable[str | Path]
+    words: Sequence[str | Path]
     env: dict[str, str] = field(default_factory=dict)
     #: The only rank that runs it.
     on: int | None = None

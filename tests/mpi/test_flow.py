@@ -18,6 +18,8 @@ from .launching import Case, launch, together
 CORES = len(os.sched_getaffinity(0))
 BENCHED = ("reduce", "broadcast", "allgather", "reduce-scatter", "alltoall")
 
+Words = list[str | Path]
+
 
 def command(*words: str | Path, fails: bool = False, on: int | None = None) -> Case:
     return Case(["unisono", *words], fails=fails, on=on)
@@ -81,7 +83,18 @@ def cases_of_two(folder: Path) -> dict[str, Case]:
     made = un.plan("allreduce", "archer", shape=2, elements=8, algorithm="recursive-doubling")
     un.save_plans([(made, 0, 100), (("allreduce", 2), 101, None)], plan)
     lost.write_text(LOST)
-    said = ["--machine", "archer", "-o", folder / "t.plan", "--sizes", "8,64KiB", "--rounds", "2", "--candidates", "4"]
+    said: Words = [
+        "--machine",
+        "archer",
+        "-o",
+        folder / "t.plan",
+        "--sizes",
+        "8,64KiB",
+        "--rounds",
+        "2",
+        "--candidates",
+        "4",
+    ]
     few = ["tune", "allreduce", "--machine", "paper-sim", "--sizes", "4KiB", "--rounds", "2", "--candidates", "1"]
     return {
         "calibrate": command("calibrate", "-o", folder / "m.toml", "--rounds", "10", "--json"),
@@ -121,7 +134,17 @@ def of_two(tmp_path_factory: pytest.TempPathFactory, shared: Shared) -> dict[str
 def test_each_output_feeds_the_next(tmp_path: Path) -> None:
     machine, first, tuned = tmp_path / "m.toml", tmp_path / "first.plan", tmp_path / "tuned.plan"
 
-    request = ["allreduce", "--machine", machine, "--ranks", "4", "--bytes", "4KiB", "--algorithm", "rabenseifner"]
+    request: Words = [
+        "allreduce",
+        "--machine",
+        machine,
+        "--ranks",
+        "4",
+        "--bytes",
+        "4KiB",
+        "--algorithm",
+        "rabenseifner",
+    ]
     sizes = ["--sizes", "256,4KiB,128KiB", "--rounds", "3"]
     options = ["--ranks", "2,4", "--sizes", "64,4KiB", "--rounds", "2", "--candidates", "2"]
     runs = together(
@@ -211,7 +234,7 @@ def test_a_share_of_the_points_is_tuned_and_one_rank_says_what_is_wrong(tmp_path
     tuned, plan = tmp_path / "t.plan", tmp_path / "two.plan"
     un.save_plans([(un.plan("allreduce", "archer", shape=2, elements=8), 0, None)], plan)
     options = ["--ranks", "2,3", "--sizes", "64,4KiB,64KiB", "--rounds", "2", "--candidates", "2", "--share", "0.25"]
-    words = ["tune", "allreduce,broadcast", "--machine", "archer", "-o", tuned, *options, "--json"]
+    words: Words = ["tune", "allreduce,broadcast", "--machine", "archer", "-o", tuned, *options, "--json"]
     wrong = {why: [plan if word == "PLAN" else word for word in words] for words, why in WRONG}
     cases = [command(*words), *(command(*words, fails=True) for words in wrong.values())]
     runs, *failed = together(OPEN_MPI, 3, cases, tmp_path)

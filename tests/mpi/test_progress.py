@@ -73,7 +73,7 @@ def test_kernels_never_see_what_an_exchange_changes(tmp_path: Path, ranks: int) 
     always = [{"UNISONO_PROGRESS": "always", "UNISONO_POINT_TO_POINT": switch} for switch in "01"]
     words = ("0", str(LOOKING))
     # Of two sides that hold an array, each on its own thread, neither loses what the other has.
-    scripts = ([SCRIPT, "steady", "random", *words], [TASKS, "mixed", *words])
+    scripts: tuple[list[str | Path], ...] = ([SCRIPT, "steady", "random", *words], [TASKS, "mixed", *words])
     found = run(ranks, tmp_path, *(Case(script, env) for script in scripts for env in always))
     assert [text.splitlines() for text in found] == [alone(0, LOOKING)] * 4
 
