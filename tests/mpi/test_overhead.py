@@ -23,26 +23,38 @@ def plan(path: Path, planned: int, first: int) -> Path:
     return path
 
 
+def work(compiled: Compile, folder: Path, abi: str, ranks: int, path: Path) -> tuple[list[int], list[float]]:
+    """The allocations, messages and nanoseconds of calls, each beside those of the library's own."""
+    counting = folder / "counting.so"
+    command = [str(COMPILERS[abi]), "-O1", "-shared", "-fPIC", str(SOURCES / "counting.c"), "-o", str(counting)]
+    subprocess.run([*command, "-ldl"], check=True)
+    env = {"LD_PRELOAD": str(counting)}
+    done = run(ranks, compiled("uncounted", abi), "8", options=("--plan", str(path)), env=env)
+    assert done.code == 0, done.err
+    found = re.fullmatch(r"allocations (\d+) (\d+), messages (\d+) (\d+), nanoseconds (\S+) (\S+)\n", done.out)
+    assert found is not None, done.out
+    return [int(word) for word in found.groups()[:4]], [float(word) for word in found.groups()[4:]]
+
+
 @ABIS
 @ROWS
 def test_calls_left_to_the_library_do_nothing_else(
     compiled: Compile, tmp_path: Path, abi: str, ranks: int, planned: int, first: int
 ) -> None:
     """Neither memory nor messages of their own, and less processor time than the library's call of a few bytes."""
-    counting = tmp_path / "counting.so"
-    command = [str(COMPILERS[abi]), "-O1", "-shared", "-fPIC", str(SOURCES / "counting.c"), "-o", str(counting)]
-    subprocess.run([*command, "-ldl"], check=True)
-    options = ("--plan", str(plan(tmp_path / "t.plan", planned, first)))
-    done = run(ranks, compiled("uncounted", abi), "8", options=options, env={"LD_PRELOAD": str(counting)})
-    assert done.code == 0, done.err
-    found = re.fullmatch(r"allocations (\d+) (\d+), messages (\d+) (\d+), nanoseconds (\S+) (\S+)\n", done.out)
-    assert found is not None, done.out
+    counts, (ours, theirs) = work(compiled, tmp_path, abi, ranks, plan(tmp_path / "t.plan", planned, first))
     # Of 6,000 or 200 calls; the library's own memory grows now and then.
-    assert int(found[1]) <= int(found[2]) + 20, done.out
-    assert (found[3], found[4]) == ("0", "0"), done.out
+    assert counts[0] <= counts[1] + 20
+    assert counts[2:] == [0, 0]
     if ranks == 1:
-        ours, theirs = float(found[5]), float(found[6])
-        assert theirs < ours < 3 * theirs, done.out
+        assert theirs < ours < 2 * theirs
+
+
+@ABIS
+def test_messages_of_a_plan_are_counted(compiled: Compile, tmp_path: Path, abi: str) -> None:
+    """The calls of the test above send none, and those that a plan serves do."""
+    counts, _ = work(compiled, tmp_path, abi, 2, plan(tmp_path / "t.plan", 2, 0))
+    assert counts[2] > counts[3] == 0
 
 
 def added(program: Path, ranks: int, path: Path) -> float:
