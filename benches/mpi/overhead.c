@@ -2,7 +2,7 @@
 // calls, turn by turn. On one rank the fastest burst of each counts: other work only ever adds to a time. On several ranks
 // the time of a burst is the slowest rank's, and the lower quartile counts, because the ranks also wait for each other. Where
 // other work keeps a rank from its core, a call waits for a turn of the scheduler: SECONDS end the bursts early then.
-// Usage: overhead [BYTES]. Prints "added NANOSECONDS" from rank 0.
+// Usage: overhead [BYTES]. Prints "added NANOSECONDS to NANOSECONDS" from rank 0, the latter those of PMPI_Allreduce.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,8 +47,8 @@ int main(int argc, char **argv) {
         goes_on = MPI_Wtime() - begin < SECONDS;
         PMPI_Bcast(&goes_on, 1, MPI_INT, 0, MPI_COMM_WORLD);
     }
-    double added = typical(ours, k, ranks) - typical(theirs, k, ranks);
-    if (rank == 0) printf("added %.1f\n", added);
+    double to = typical(theirs, k, ranks), added = typical(ours, k, ranks) - to;
+    if (rank == 0) printf("added %.1f to %.1f\n", added, to);
     MPI_Finalize();
     return 0;
 }

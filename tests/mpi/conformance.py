@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -121,10 +121,10 @@ def forced(ranks: int, folder: Path) -> list[Path]:
     return paths
 
 
-def compile_for(abi: str, folder: Path) -> dict[str, Path]:
-    """The programs of the suite; of Fortran where there is a compiler with bindings."""
+def compile_for(abi: str, folder: Path, programs: Sequence[Program] = PROGRAMS) -> dict[str, Path]:
+    """Compiles programs of the suite; those of Fortran where there is a compiler with bindings."""
     built: dict[str, Path] = {}
-    for program in PROGRAMS:
+    for program in programs:
         target = folder / f"{program.name}-{abi}"
         if program.name == "fortran":
             fortran = shutil.which(f"mpif90.{FORTRAN.get(abi)}")

@@ -4,15 +4,12 @@ Rank 0 begins a call and gives it up in one way or another; other ranks take par
 own arrays do not change, and the others get their result.
 """
 
-import contextlib
 import gc
 import os
-import re
 import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import mpi4py
@@ -25,25 +22,15 @@ if case.startswith("level-"):
 from mpi4py import MPI  # noqa: E402
 from unisono import Error, mpi  # noqa: E402
 
+from tests.mpi.raising import raises  # noqa: E402
+
 #: Long enough that no message is delivered before its receiver waits for it.
 COUNT = 1 << 18
 comm = MPI.COMM_WORLD
 rank = comm.rank
 world = mpi.world(plan=plan) if plan != "-" else mpi.world()
-other = mpi.world(plan=plan)
+other = mpi.world(plan=plan) if plan != "-" else mpi.world()
 operation: mpi.Operation | None = None
-
-
-@contextlib.contextmanager
-def raises(kind: type[BaseException] | tuple[type[BaseException], ...], match: str = "") -> Iterator[None]:
-    """As that of pytest, which only one of the environments has."""
-    try:
-        yield
-    except kind as error:
-        if not re.search(match, str(error)):
-            raise AssertionError(f"{error!r} was raised; expected was {match!r}") from error
-    else:
-        raise AssertionError(f"nothing was raised; expected was {match!r}")
 
 
 def vector() -> np.ndarray:

@@ -11,15 +11,20 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from mpi4py import MPI
 from unisono import InputError, mpi
 from unisono._core import TaskSchedule
-from unisono.tasks import Program, View, all_, neighborhood, one_to_one, transposed
+from unisono.tasks import Program, View, _transport, all_, neighborhood, one_to_one, transposed
 
 WORLD = MPI.COMM_WORLD
 RANK = WORLD.Get_rank()
+#: Seconds after which an exchange hangs.
+PATIENCE = 600
+# Whether there is a thread is decided once for all programs with the same machine, and here anew.
+_transport._shared.clear()
 
 
 def say(line: str) -> None:
@@ -54,10 +59,9 @@ def steady(arguments: list[str]) -> None:
 
         submit(self, slow, *positional, **{"name": kernel.__name__, **named})
 
-    Program.task = task  # type: ignore[method-assign]
-    file = Path(__file__).with_name("tasks.py")
-    sys.argv = [str(file), *arguments]
-    runpy.run_path(str(file), run_name="__main__")
+    file = str(Path(__file__).with_name("tasks.py"))
+    with patch.object(Program, "task", task), patch.object(sys, "argv", [file, *arguments]):
+        runpy.run_path(file, run_name="__main__")
 
 
 def overlap(file: str) -> None:
@@ -67,13 +71,18 @@ def overlap(file: str) -> None:
     other, total = program.zeros(WORLD.size, name="other"), program.zeros(WORLD.size, name="total")
 
     def write(*views: View) -> None:
-        time.sleep(0.05 * RANK)
+        if RANK:
+            # Rank 0 is in its kernel then.
+            WORLD.recv(source=0)
         for k, view in enumerate(views):
             view[...] = RANK + k
 
     def long(view: View) -> None:
-        # Without the thread, time enough for what it would do; with it, until it has done it.
-        end = time.monotonic() + (0.3 if os.environ["UNISONO_PROGRESS"] == "off" else 60)
+        if RANK == 0:
+            for rank in range(1, WORLD.size):
+                WORLD.isend(None, rank).wait()
+        # With the thread, until it has done what it does; without it, nothing of that happens, however long it takes.
+        end = time.monotonic() + (0.3 if os.environ["UNISONO_PROGRESS"] == "off" else PATIENCE)
         while time.monotonic() < end and not over():
             np.sin(view)
         view += 1
@@ -93,6 +102,7 @@ def overlap(file: str) -> None:
     found = program.fetch(total)
     assert (found == sum(8 * (rank + k) for rank in range(WORLD.size) for k in range(6))).all()
     assert (program.fetch(other) == 1).all()
+    program.write_trace()
 
 
 def user_mpi() -> None:

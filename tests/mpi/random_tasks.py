@@ -3,6 +3,7 @@
 What an element becomes depends on its place and on what is read, not on how a range is split.
 """
 
+import hashlib
 import math
 from collections.abc import Callable
 from typing import Any
@@ -33,6 +34,14 @@ OPERATORS = ("sum", "max", "min")
 
 Box = tuple[tuple[int, ...], tuple[int, ...]]
 Point = tuple[int, ...]
+
+
+def digest(*arrays: Any) -> str:
+    """A short hash of the contents of arrays."""
+    text = hashlib.sha256()
+    for array in arrays:
+        text.update(np.ascontiguousarray(array).tobytes())
+    return text.hexdigest()[:16]
 
 
 def _mirror(low: Point, high: Point, shape: Point) -> list[Box]:

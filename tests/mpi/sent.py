@@ -243,11 +243,11 @@ def random(first: int, last: int) -> Iterator[Once]:
 def main(trace: str, first: str, last: str) -> None:
     """Both kinds of programs, in both ways."""
     for switch in "01":
-        os.environ["UNISONO_POINT_TO_POINT"] = switch
-        large = moved(trace)
-        compared([*fixed(), large])
-        traced(large, trace)
-        compared(random(int(first), int(last)))
+        with patch.dict(os.environ, {"UNISONO_POINT_TO_POINT": switch}):
+            large = moved(trace)
+            compared([*fixed(), large])
+            traced(large, trace)
+            compared(random(int(first), int(last)))
 
 
 main(*sys.argv[1:])

@@ -11,6 +11,7 @@ import runpy
 import sys
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from mpi4py import MPI
@@ -18,18 +19,11 @@ from unisono import InputError, _core
 from unisono.tasks import Program, View, _transport, all_, neighborhood, one_to_one, shift
 from unisono.tasks._schedule import carry_out
 
-from tests.mpi.random_tasks import RandomProgram
+from tests.mpi.random_tasks import RandomProgram, digest
 from tests.mpi.standin import install
 
 RANK = MPI.COMM_WORLD.Get_rank()
 DEVICES = 3
-
-
-def digest(*arrays: Any) -> str:
-    text = hashlib.sha256()
-    for array in arrays:
-        text.update(np.ascontiguousarray(array).tobytes())
-    return text.hexdigest()[:16]
 
 
 def say(line: str) -> None:
@@ -262,17 +256,17 @@ def dropped() -> None:
 
 def random(first: str, last: str, largest: str | None = None) -> None:
     """Random programs; with `largest`, no message has more bytes."""
-    if largest:
-        _transport.LARGEST = int(largest)
-    for number in range(int(first), int(last)):
-        say(f"{number} {digest(*RandomProgram(number).results())}")
+    with patch.object(_transport, "LARGEST", int(largest) if largest else _transport.LARGEST):
+        for number in range(int(first), int(last)):
+            say(f"{number} {digest(*RandomProgram(number).results())}")
 
 
 def mixed(first: str, last: str) -> None:
     """The same with kernels on devices."""
-    copied = install(DEVICES)
-    for number in range(int(first), int(last)):
-        say(f"{number} {digest(*RandomProgram(number, make=Mixed).results())}")
+    with patch.dict(sys.modules):
+        copied = install(DEVICES)
+        for number in range(int(first), int(last)):
+            say(f"{number} {digest(*RandomProgram(number, make=Mixed).results())}")
     assert copied.up
     assert copied.down
 
@@ -294,8 +288,8 @@ def main(words: list[str]) -> None:
     if name == "both":
         # One start of all ranks for both: starting takes most of a short program's time.
         for switch in "01":
-            os.environ["UNISONO_POINT_TO_POINT"] = switch
-            main(given)
+            with patch.dict(os.environ, {"UNISONO_POINT_TO_POINT": switch}):
+                main(given)
     else:
         COMMANDS[name](*given)
 

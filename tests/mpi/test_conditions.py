@@ -8,7 +8,7 @@ import pytest
 import unisono as un
 
 from ..python.test_mpi import COMPILERS, MPICH, OPEN_MPI, Compile, compiled, plan, report, run
-from .test_world import launch
+from .launching import Case, launch, together
 
 __all__ = ["compiled", "plan"]
 
@@ -58,30 +58,17 @@ def test_a_row_serves_where_ranks_wait_as_where_it_was_tuned(
     assert ("was measured where ranks wait in another way" in said.read_text()) == (not serves)
 
 
-def test_conditions_are_those_of_the_ranks() -> None:
-    program = (
-        "from mpi4py import MPI; from unisono.mpi.collectives import Collectives;"
-        "found = MPI.COMM_WORLD.gather(Collectives(MPI, MPI.COMM_WORLD).conditions());"
-        "print(*(found or ()), sep='\\n', end='')"
-    )
-    for environment, env, library, waits in (
-        (OPEN_MPI, {"OMPI_MCA_mpi_yield_when_idle": "1"}, "openmpi", "yield"),
-        (OPEN_MPI, SPIN, "openmpi", "spin"),
-        (MPICH, {}, "mpich", "spin"),
-    ):
-        done = launch(environment, 2, "-c", program, **env)
-        lines = done.stdout.splitlines()
-        assert len(lines) == 2, done.stderr
-        for line in lines:
-            words = line.split(" ")
-            assert (words[0], words[2], words[3]) == (library, waits, CORES)
-            assert words[1][0].isdigit()
-
-
+CONDITIONS = """
+from mpi4py import MPI
+from unisono.mpi.collectives import Collectives
+found = MPI.COMM_WORLD.gather(Collectives(MPI, MPI.COMM_WORLD).conditions())
+print(*(found or ()), sep="\\n", end="")
+"""
 WORLD = """
+import sys
 import numpy as np
 from unisono import mpi
-world = mpi.world(plan="{plan}")
+world = mpi.world(plan=sys.argv[1])
 for count in (16, 1024):
     x = np.arange(count, dtype="f4")
     world.allreduce(x)
@@ -89,33 +76,55 @@ for count in (16, 1024):
     if world.rank == 0:
         print(world.last.algorithm, world.last.why)
 """
-
-
-@pytest.mark.parametrize(
-    ("environment", "conditions", "env", "serves"),
-    [
-        (OPEN_MPI, f"openmpi 4.1.4 spin {CORES}", SPIN, True),
-        (OPEN_MPI, f"openmpi 4.1.4 yield {CORES}", SPIN, False),
-        (OPEN_MPI, f"openmpi 4.1.4 yield {CORES}", SPIN | {"UNISONO_ANYWHERE": "1"}, True),
-        (OPEN_MPI, f"mpich 5.0.2 spin {CORES}", SPIN, False),
-        (OPEN_MPI, f"openmpi 4.1.4 yield {CORES}", SPIN | {"UNISONO_ANYWHERE": "OFF"}, False),
-        (OPEN_MPI, f"openmpi 4.1.4 yield {CORES}", SPIN | {"UNISONO_ANYWHERE": "maybe"}, True),
-        (MPICH, f"mpich 4.0.2 spin {CORES}", {}, True),
-        (MPICH, f"openmpi 5.0.11 spin {CORES}", {}, False),
+#: Of a library: conditions of a row, the value of UNISONO_ANYWHERE, and whether the row serves.
+SERVES: dict[str, list[tuple[str, str, bool]]] = {
+    "openmpi": [
+        (f"openmpi 4.1.4 spin {CORES}", "", True),
+        (f"openmpi 4.1.4 yield {CORES}", "", False),
+        (f"openmpi 4.1.4 yield {CORES}", "1", True),
+        (f"mpich 5.0.2 spin {CORES}", "", False),
+        (f"openmpi 4.1.4 yield {CORES}", "OFF", False),
+        (f"openmpi 4.1.4 yield {CORES}", "maybe", True),
     ],
-)
-def test_a_world_asks_for_the_conditions_of_rows(
-    tmp_path: Path, environment: Path, conditions: str, env: dict[str, str], serves: bool
-) -> None:
-    plan = tuned(tmp_path / "t.plan", conditions)
-    done = launch(environment, 2, "-c", WORLD.format(plan=plan), **env)
-    assert done.returncode == 0, done.stdout + done.stderr
-    elsewhere = "library because its row of t.plan was measured where ranks wait in another way"
-    short = "recursive-doubling by t.plan, 0 to 4095 bytes" if serves else elsewhere
-    assert done.stdout.splitlines() == [short, "ring by t.plan, 4096 to any bytes"]
+    "mpich": [(f"mpich 4.0.2 spin {CORES}", "", True), (f"openmpi 5.0.11 spin {CORES}", "", False)],
+}
+
+
+def check_conditions(out: str, library: str, waits: str) -> None:
+    """Compares the conditions that both ranks have."""
+    lines = out.splitlines()
+    assert len(lines) == 2, out
+    for line in lines:
+        words = line.split(" ")
+        assert (words[0], words[2], words[3]) == (library, waits, CORES)
+        assert words[1][0].isdigit()
+
+
+def test_conditions_are_those_of_ranks_that_yield() -> None:
+    done = launch(OPEN_MPI, 2, "-c", CONDITIONS, OMPI_MCA_mpi_yield_when_idle="1")
+    assert done.returncode == 0, done.stderr
+    check_conditions(done.stdout, "openmpi", "yield")
+
+
+@pytest.mark.parametrize(("environment", "library"), [(OPEN_MPI, "openmpi"), (MPICH, "mpich")])
+def test_a_world_asks_for_the_conditions_of_rows(tmp_path: Path, environment: Path, library: str) -> None:
+    world, of_ranks = tmp_path / "world.py", tmp_path / "conditions.py"
+    world.write_text(WORLD)
+    of_ranks.write_text(CONDITIONS)
+    cases, expected = [Case([of_ranks])], []
+    for number, (conditions, anywhere, serves) in enumerate(SERVES[library]):
+        plan = tuned(tmp_path / f"{number}.plan", conditions)
+        cases.append(Case([world, plan], {"UNISONO_ANYWHERE": anywhere}))
+        elsewhere = f"library because its row of {plan.name} was measured where ranks wait in another way"
+        short = f"recursive-doubling by {plan.name}, 0 to 4095 bytes" if serves else elsewhere
+        expected.append([short, f"ring by {plan.name}, 4096 to any bytes"])
+    found, *worlds = together(environment, 2, cases, tmp_path, **SPIN)
+    check_conditions(found[0].out, library, "spin")
     # As under the preload library, and once, by rank 0.
     line = 'unisono: UNISONO_ANYWHERE is "maybe", which counts as 1; accepted are 0, 1, false, true, off and on'
-    assert done.stderr.count(line) == (env.get("UNISONO_ANYWHERE") == "maybe")
+    for runs, case, lines in zip(worlds, cases[1:], expected, strict=True):
+        assert runs[0].out.splitlines() == lines
+        assert sum(ran.err.count(line) for ran in runs) == (case.env["UNISONO_ANYWHERE"] == "maybe")
 
 
 @pytest.mark.parametrize("abi", ["openmpi"])

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from unisono.mpi.launchers import LIBRARY
 
+from ..python.conftest import Shared
 from ..python.test_mpi import SOURCES, Compile, compiled, plan, report, run
 
 __all__ = ["compiled", "plan"]
@@ -27,16 +28,31 @@ CALLS = {
 BEGUN = {"iallgather", "iallreduce", "ialltoall", "ibarrier", "ibroadcast", "ireduce", "ireduce-scatter"}
 
 
-def built(folder: Path, library: str, binding: str, *options: str) -> Path:
-    """The program, compiled by the wrapper of a library; skips where there is none."""
-    compiler = shutil.which(f"mpif90.{library}")
-    if compiler is None:
-        pytest.skip(f"there is no mpif90.{library}: a Fortran compiler with the bindings (Debian: lib{library}-dev)")
-    target, source = folder / "program", SOURCES / "fortran" / "collectives.F90"
-    # One subroutine is called with data of several types, which mpif.h does not declare.
-    words = ["-w", "-O1", "-fallow-argument-mismatch", f"-DBINDING={BINDINGS[binding]}", *options]
-    subprocess.run([compiler, *words, str(source), "-o", str(target)], check=True, cwd=folder)
-    return target
+#: Compiles the program with bindings of a library; skips where there are none.
+Built = Callable[[str, str], Path]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory, shared: Shared) -> Built:
+    """Compiles each program once a run."""
+
+    def of(library: str, binding: str) -> Path:
+        compiler = shutil.which(f"mpif90.{library}")
+        if compiler is None:
+            pytest.skip(f"no mpif90.{library}: a Fortran compiler with the bindings (Debian: lib{library}-dev)")
+
+        def build() -> Path:
+            folder = tmp_path_factory.mktemp("fortran")
+            target, source = folder / "program", SOURCES / "fortran" / "collectives.F90"
+            # One subroutine is called with data of several types, which mpif.h does not declare.
+            words = ["-w", "-O1", "-fallow-argument-mismatch", f"-DBINDING={BINDINGS[binding]}"]
+            subprocess.run([compiler, *words, str(source), "-o", str(target)], check=True, cwd=folder)
+            return target
+
+        path: Path = shared(f"fortran-{library}-{BINDINGS[binding]}", build)
+        return path
+
+    return of
 
 
 def under(library: str, ranks: int, program: Path, *options: str, **env: str) -> str:
@@ -50,8 +66,10 @@ def under(library: str, ranks: int, program: Path, *options: str, **env: str) ->
 
 @pytest.mark.parametrize("binding", BINDINGS)
 @pytest.mark.parametrize(("library", "ranks"), [("openmpi", 2), ("openmpi", 3), ("mpich", 2)])
-def test_fortran_programs_are_served(plan: Plans, tmp_path: Path, library: str, ranks: int, binding: str) -> None:
-    said, program = tmp_path / "report", built(tmp_path, library, binding)
+def test_fortran_programs_are_served(
+    built: Built, plan: Plans, tmp_path: Path, library: str, ranks: int, binding: str
+) -> None:
+    said, program = tmp_path / "report", built(library, binding)
     assert under(library, ranks, program, "--plan", str(plan(ranks)), "--report", str(said)) == f"ok {ranks}\n"
     rows = report(said)
     served = {name: sum(n for (k, a), n in rows.items() if k == name and a != "library") for name in CALLS}
@@ -62,9 +80,9 @@ def test_fortran_programs_are_served(plan: Plans, tmp_path: Path, library: str, 
 
 @pytest.mark.parametrize("binding", BINDINGS)
 @pytest.mark.parametrize("library", ["openmpi", "mpich"])
-def test_fortran_programs_begin_calls(plan: Plans, tmp_path: Path, library: str, binding: str) -> None:
+def test_fortran_programs_begin_calls(built: Built, plan: Plans, tmp_path: Path, library: str, binding: str) -> None:
     """MPICH before 4.3 cannot carry calls on, and makes them itself."""
-    said, program = tmp_path / "report", built(tmp_path, library, binding)
+    said, program = tmp_path / "report", built(library, binding)
     options = ("--plan", str(plan(2)), "--report", str(said))
     assert under(library, 2, program, *options, "--nonblocking") == "ok 2\n"
     begun = {name for name, algorithm in report(said) if name in BEGUN and algorithm != "library"}
@@ -74,8 +92,8 @@ def test_fortran_programs_begin_calls(plan: Plans, tmp_path: Path, library: str,
 
 
 @pytest.mark.parametrize("library", ["openmpi", "mpich"])
-def test_fortran_programs_run_without_a_plan(tmp_path: Path, library: str) -> None:
-    said, program = tmp_path / "report", built(tmp_path, library, "mpi_f08")
+def test_fortran_programs_run_without_a_plan(built: Built, tmp_path: Path, library: str) -> None:
+    said, program = tmp_path / "report", built(library, "mpi_f08")
     assert under(library, 2, program) == "ok 2\n"
     assert under(library, 2, program, UNISONO_OFF="1") == "ok 2\n"
     assert under(library, 2, program, "--report", str(said)) == "ok 2\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ..python.test_mpi import OPEN_MPI, SOURCES, Compile, compiled, plan, report, run
+from ..python.test_mpi import OPEN_MPI, PATIENCE, SOURCES, Compile, compiled, plan, report, run
 
 __all__ = ["compiled", "plan"]
 
@@ -35,7 +35,7 @@ def bare(program: Path, ranks: int, **variables: str) -> subprocess.CompletedPro
         env={**os.environ, **root, **variables},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
 

@@ -1,6 +1,5 @@
 """Calls that a program drops, interrupts or leaves behind, and threads that share a world."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -8,7 +7,7 @@ import unisono as un
 
 from ..python.conftest import ROOT
 from ..python.test_mpi import MPICH, OPEN_MPI
-from .test_world import launch
+from .launching import Case, launch, together
 
 SCRIPT = ROOT / "tests" / "mpi" / "lifetimes.py"
 ENVIRONMENTS = pytest.mark.parametrize("environment", [OPEN_MPI, MPICH], ids=["openmpi", "mpich"])
@@ -22,46 +21,55 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def both_are_well(done: subprocess.CompletedProcess[str]) -> None:
-    """A launcher may put the text of one rank into the middle of another's line."""
-    said = "".join(done.stdout.split())
-    assert (done.returncode, said) == (0, "okok"), done.stdout + done.stderr
+#: Cases after which the program goes on, so that one start of the ranks has all of them.
+GO_ON = {
+    OPEN_MPI: (
+        "dropped",
+        "dropped-in-a-thread",
+        "dropped-in-a-cycle",
+        "dropped-by-an-error",
+        "interrupted",
+        "used-by-two-threads",
+        "wrong-arguments",
+    ),
+    MPICH: ("dropped", "interrupted", "used-by-two-threads"),
+}
 
 
 def run(environment: Path, case: str, plan: Path | str, folder: Path, **variables: str) -> str:
+    """Runs a case that ends the program, and returns its standard error."""
     done = launch(environment, 2, SCRIPT, case, plan, folder, **variables)
-    both_are_well(done)
+    # A launcher may put the text of one rank into the middle of another's line.
+    said = "".join(done.stdout.split())
+    assert (done.returncode, said) == (0, "okok"), done.stdout + done.stderr
     return done.stderr
 
 
 @ENVIRONMENTS
-@pytest.mark.parametrize("case", ["dropped", "left-behind", "finalized", "interrupted", "used-by-two-threads"])
-def test_calls_outlive_their_owners(environment: Path, case: str, plan: Path, tmp_path: Path) -> None:
-    said = run(environment, case, plan, tmp_path)
-    assert "unisono:" not in said
+def test_calls_outlive_their_owners(environment: Path, plan: Path, tmp_path: Path) -> None:
+    """However they are dropped; calls of the library are kept too, by a world without a plan."""
+    cases = [Case([SCRIPT, case, plan, tmp_path]) for case in GO_ON[environment]]
+    cases += [Case([SCRIPT, "dropped", "-", tmp_path])]
+    for case, runs in zip(cases, together(environment, 2, cases, tmp_path), strict=True):
+        for ran in runs:
+            assert (ran.out, ran.err) == ("ok\n", ""), case
 
 
-@pytest.mark.parametrize(
-    "case",
-    ["dropped-in-a-thread", "dropped-in-a-cycle", "dropped-by-an-error", "left-and-dropped", "wrong-arguments"],
-)
-def test_however_they_are_dropped(case: str, plan: Path, tmp_path: Path) -> None:
-    assert "unisono:" not in run(OPEN_MPI, case, plan, tmp_path)
+@ENVIRONMENTS
+@pytest.mark.parametrize("case", ["left-behind", "finalized"])
+def test_calls_outlive_the_program(environment: Path, case: str, plan: Path, tmp_path: Path) -> None:
+    assert "unisono:" not in run(environment, case, plan, tmp_path)
+
+
+@pytest.mark.parametrize(("case", "planned"), [("left-and-dropped", True), ("left-behind", False)])
+def test_calls_of_one_rank_outlive_the_program(case: str, planned: bool, plan: Path, tmp_path: Path) -> None:
+    assert "unisono:" not in run(OPEN_MPI, case, plan if planned else "-", tmp_path)
 
 
 @pytest.mark.parametrize("case", ["never-met", "a-daemon-waits"])
 def test_the_end_of_a_program_waits_for_nobody_for_good(case: str, plan: Path, tmp_path: Path) -> None:
     said = run(OPEN_MPI, case, plan, tmp_path, UNISONO_PATIENCE="1")
     assert said.count("1 collective calls had not ended") == 1
-
-
-@pytest.mark.parametrize("case", ["dropped", "left-behind"])
-def test_calls_of_the_library_are_kept_too(case: str, plan: Path, tmp_path: Path) -> None:
-    script = SCRIPT.read_text().replace("other = mpi.world(plan=plan)", "other = mpi.world()")
-    copy = tmp_path / "library.py"
-    copy.write_text(script)
-    done = launch(OPEN_MPI, 2, copy, case, "-", tmp_path)
-    both_are_well(done)
 
 
 @ENVIRONMENTS

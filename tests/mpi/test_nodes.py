@@ -9,7 +9,7 @@ import unisono as un
 
 from ..python.conftest import json_of
 from ..python.test_mpi import MPICH, Compile, compiled, report, run
-from .test_world import launch
+from .launching import launch
 
 __all__ = ["compiled"]
 
@@ -47,8 +47,8 @@ def test_hierarchical_schedules_run_on_two_nodes(compiled: Compile, tmp_path: Pa
         made = un.plan(kind, un.machine("archer", 4), elements=32, algorithm="hierarchical", params={"node": "2"})
         rows.append((made, 0, None, 2))
     un.save_plans(rows, path)
-    words = {"random": ("5", "24"), "pieces": ("6",), "persistent": ("2",), "faults": ("planned",)}[program]
-    expected = {"random": "ok 4 24\n"}.get(program, "ok 4\n")
+    words = {"random": ("5", "12"), "pieces": ("6",), "persistent": ("2",), "faults": ("planned",)}[program]
+    expected = {"random": "ok 4 12\n"}.get(program, "ok 4\n")
     options = ("--launcher", LAUNCHER, "--plan", str(path), "--report", str(said), "--nonblocking")
     done = run(4, compiled(program, "mpich"), *words, options=options)
     assert (done.code, done.out) == (0, expected), done.out + done.err
@@ -61,12 +61,12 @@ def test_counts_that_differ_little_are_served_on_two_nodes(compiled: Compile, tm
     made = [un.plan(kind, "archer", shape=4, elements=32) for kind in ("allreduce", "allgather", "reduce-scatter")]
     un.save_plans([(plan, 0, None, 2) for plan in made], path)
     options = ("--launcher", LAUNCHER, "--plan", str(path), "--report", str(said))
-    done = run(4, compiled("vectors", "mpich"), "16", options=options, seconds=600)
+    done = run(4, compiled("vectors", "mpich"), "8", options=options)
     assert (done.code, done.out) == (0, "ok 4\n"), done.out + done.err
     served = {kind: n for (kind, algorithm), n in report(said).items() if algorithm != "library"}
-    # In every eighth round the counts are so unlike that the library makes the calls.
-    assert served["reduce-scatter"] == 14
-    assert served["allgather"] > 14
+    # In one of the eight rounds the counts are so unlike that the library makes the calls.
+    assert served["reduce-scatter"] == 7
+    assert served["allgather"] > 7
 
 
 def test_lengths_that_differ_across_nodes_are_reported(compiled: Compile, tmp_path: Path) -> None:
@@ -74,6 +74,7 @@ def test_lengths_that_differ_across_nodes_are_reported(compiled: Compile, tmp_pa
     path = tmp_path / "t.plan"
     un.save_plans([(un.plan("allreduce", "archer", shape=4, elements=16, algorithm="ring"), 0, None)], path)
     options = ("--launcher", LAUNCHER, "--plan", str(path))
-    done = run(4, compiled("faults", "mpich"), "lengths", "allreduce", options=options)
+    told = tmp_path / "told"
+    done = run(4, compiled("faults", "mpich"), "lengths", "allreduce", told, options=options)
     assert done.code != 0
-    assert "truncated, 1 calls of the handler" in done.err
+    assert "truncated, 1 calls of the handler" in told.read_text()

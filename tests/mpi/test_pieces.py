@@ -50,7 +50,7 @@ def pieces(tmp_path_factory: pytest.TempPathFactory) -> Plans:
 
 
 @pytest.mark.parametrize(("abi", "ranks"), ABIS)
-@pytest.mark.parametrize("options", [(), ("--nonblocking",), ("--check",)])
+@pytest.mark.parametrize("options", [pytest.param((), marks=pytest.mark.soak), ("--nonblocking",), ("--check",)])
 def test_gather_scatter_and_scan_are_served(
     compiled: Compile, pieces: Plans, tmp_path: Path, abi: str, ranks: int, options: tuple[str, ...]
 ) -> None:

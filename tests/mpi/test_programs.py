@@ -18,7 +18,9 @@ def results(out: str) -> list[str]:
     return [line for line in out.splitlines() if line.startswith("result ")]
 
 
-@pytest.mark.parametrize(("abi", "ranks"), [("openmpi", 2), ("openmpi", 3), ("mpich", 2)])
+@pytest.mark.parametrize(
+    ("abi", "ranks"), [pytest.param("openmpi", 2, marks=pytest.mark.soak), ("openmpi", 3), ("mpich", 2)]
+)
 @pytest.mark.parametrize("name", ["cg", "learning"])
 def test_programs_have_the_same_output(
     plan: Callable[[int], Path], tmp_path: Path, abi: str, ranks: int, name: str

@@ -2,7 +2,6 @@
 
 import json
 import resource
-import subprocess
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -14,16 +13,21 @@ from unisono.tasks import Program, View, neighborhood, one_to_one
 
 from ..python.conftest import ROOT
 from ..python.test_mpi import OPEN_MPI
-from .test_world import launch
+from .launching import Case, launch, together
+from .test_tasks import alone
 
 FOLDER = ROOT / "tests" / "mpi"
 SCRIPT = FOLDER / "progress.py"
 
 
-def run(ranks: int, script: Path, *arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    done = launch(OPEN_MPI, ranks, script, *arguments, **variables)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done
+TASKS = FOLDER / "tasks.py"
+#: Random programs whose kernels look.
+LOOKING = 8
+
+
+def run(ranks: int, folder: Path, *cases: Case) -> list[str]:
+    """What rank 0 prints in each case, in one start."""
+    return [runs[0].out for runs in together(OPEN_MPI, ranks, cases, folder)]
 
 
 def spans(file: Path) -> list[dict[str, Any]]:
@@ -49,37 +53,47 @@ def spans(file: Path) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("mode", ["", "off"])
-def test_collectives_go_on_while_a_kernel_runs(tmp_path: Path, mode: str) -> None:
-    file = tmp_path / "trace.json"
-    run(2, SCRIPT, "overlap", file, UNISONO_PROGRESS=mode)
-    found = spans(file)
-    # Rank 0 is the first at its kernel: what it has begun before cannot be over then.
-    long = next(e for e in found if (e["pid"], e["name"]) == (1, "long"))
-    ends = [e["ts"] + e["dur"] for k in range(6) for e in found if (e["pid"], e["name"]) == (1, f"allgather a{k}")]
-    assert len(ends) == 6
-    during = [long["ts"] < end < long["ts"] + long["dur"] for end in ends]
-    assert during == [mode != "off"] * 6
+def test_collectives_go_on_while_a_kernel_runs(tmp_path: Path) -> None:
+    files = {mode: tmp_path / f"trace{mode}.json" for mode in ("", "off")}
+    cases = [Case([SCRIPT, "overlap", file], {"UNISONO_PROGRESS": mode}) for mode, file in files.items()]
+    run(2, tmp_path, *cases)
+    for mode, file in files.items():
+        found = spans(file)
+        # Rank 0 is the first at its kernel: what it has begun before cannot be over then.
+        long = next(e for e in found if (e["pid"], e["name"]) == (1, "long"))
+        ends = [e["ts"] + e["dur"] for k in range(6) for e in found if (e["pid"], e["name"]) == (1, f"allgather a{k}")]
+        assert len(ends) == 6
+        during = [long["ts"] < end < long["ts"] + long["dur"] for end in ends]
+        assert during == [mode != "off"] * 6
 
 
 @pytest.mark.parametrize("ranks", [pytest.param(2, marks=pytest.mark.soak), 3, pytest.param(4, marks=pytest.mark.soak)])
-def test_kernels_never_see_what_an_exchange_changes(ranks: int) -> None:
+def test_kernels_never_see_what_an_exchange_changes(tmp_path: Path, ranks: int) -> None:
     """With the thread at work during every kernel, and kernels that look."""
-    alone = run(1, FOLDER / "tasks.py", "random", "0", "12").stdout
-    for by_messages in ("0", "1"):
-        variables = {"UNISONO_PROGRESS": "always", "UNISONO_POINT_TO_POINT": by_messages}
-        assert run(ranks, SCRIPT, "steady", "random", "0", "12", **variables).stdout == alone
-        # Of two sides that hold an array, each on its own thread, neither loses what the other has.
-        assert run(ranks, FOLDER / "tasks.py", "mixed", "0", "12", **variables).stdout == alone
+    always = [{"UNISONO_PROGRESS": "always", "UNISONO_POINT_TO_POINT": switch} for switch in "01"]
+    words = ("0", str(LOOKING))
+    # Of two sides that hold an array, each on its own thread, neither loses what the other has.
+    scripts: tuple[list[str | Path], ...] = ([SCRIPT, "steady", "random", *words], [TASKS, "mixed", *words])
+    found = run(ranks, tmp_path, *(Case(script, env) for script in scripts for env in always))
+    assert [text.splitlines() for text in found] == [alone(0, LOOKING)] * 4
 
 
-@pytest.mark.parametrize("mode", ["", "always"])
-def test_programs_and_kernels_have_mpi_for_themselves(mode: str) -> None:
-    for ranks in (1, 3):
-        found = {
-            run(ranks, SCRIPT, "mpi", UNISONO_PROGRESS=mode, UNISONO_POINT_TO_POINT=switch).stdout for switch in "01"
-        }
-        assert len(found) == 1
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_programs_and_kernels_have_mpi_for_themselves(tmp_path: Path, ranks: int) -> None:
+    found = run(
+        ranks,
+        tmp_path,
+        *(
+            Case([SCRIPT, "mpi"], {"UNISONO_PROGRESS": mode, "UNISONO_POINT_TO_POINT": switch})
+            for mode in ("", "always")
+            for switch in "01"
+        ),
+        *([Case([SCRIPT, "prepare"])] if ranks > 1 else []),
+    )
+    assert len(set(found[:4])) == 1
+    assert found[0]
+    # A world prepares its calls.
+    assert all(text.startswith("'barrier' is nothing to prepare; accepted are allgather, ") for text in found[4:])
 
 
 def test_nobody_waits_where_an_exchange_fails() -> None:
@@ -90,37 +104,45 @@ def test_nobody_waits_where_an_exchange_fails() -> None:
         assert "error: an exchange failed on rank 1; all ranks are ended" in done.stderr
 
 
-def test_a_world_prepares() -> None:
-    assert run(3, SCRIPT, "prepare").stdout.startswith("'barrier' is nothing to prepare; accepted are allgather, ")
-
-
-@pytest.mark.parametrize("n", [12, 13])
-def test_the_trace_says_what_served(tmp_path: Path, n: int) -> None:
+def test_the_trace_says_what_served(tmp_path: Path) -> None:
     """All patterns among 4 ranks: plans serve equal parts, the library others; the data is the same by all ways."""
-    alone = run(1, SCRIPT, "patterns", str(n), tmp_path / "alone.json").stdout
-    assert {e["cat"] for e in spans(tmp_path / "alone.json")} == {"kernel"}
-    by_parts = "plan" if n == 12 else "library"
+    ways: list[tuple[str, list[str], dict[str, str]]] = [
+        ("library", [], {}),
+        ("plan", ["archer"], {}),
+        ("messages", [], {"UNISONO_POINT_TO_POINT": "1"}),
+    ]
+    sizes = (12, 13)
+    named = {(n, way): tmp_path / f"{n}-{way}.json" for n in sizes for way, _, _ in ways}
+    cases = [Case([SCRIPT, "patterns", str(n), named[n, way], *more], env) for n in sizes for way, more, env in ways]
+    printed = dict(zip(named, run(4, tmp_path, *cases), strict=True))
+    one = [Case([SCRIPT, "patterns", str(n), tmp_path / f"{n}-alone.json"]) for n in sizes]
+    alone = dict(zip(sizes, run(1, tmp_path, *one), strict=True))
+    for n in sizes:
+        assert {e["cat"] for e in spans(tmp_path / f"{n}-alone.json")} == {"kernel"}
+        assert {printed[n, way] for way, _, _ in ways} == {alone[n]}
+        for way in ("library", "plan"):
+            check_served(named[n, way], by_plan=way == "plan", equal=n == 12)
+        # Partial results are combined by messages then.
+        assert {(e["cat"], e["args"].get("served", "messages")) for e in spans(named[n, "messages"])} == {
+            (kind, "messages") for kind in ("kernel", "push", "await", "collective")
+        }
+
+
+def check_served(file: Path, by_plan: bool, equal: bool) -> None:
+    """Compares the names in a trace with those of the calls that a plan serves."""
     always = {"broadcast": "plan", "reduce": "plan", "gather": "library", "scatter": "library"}
-    equal = dict.fromkeys(("allgather", "alltoall", "reduce-scatter"), by_parts)
-    for machine in ([], ["archer"]):
-        file = tmp_path / "trace.json"
-        assert run(4, SCRIPT, "patterns", str(n), file, *machine).stdout == alone
-        found: dict[tuple[str, str], set[str]] = defaultdict(set)
-        for event in spans(file):
-            if event["cat"] == "collective":
-                pattern, kind, _ = event["name"].split()
-                found[pattern, kind].add(event["args"]["served"].split(":")[0])
-                assert event["args"]["bytes"] > 0
-        assert {pattern for pattern, _ in found} == {*always, *equal, "allreduce"}
-        for (pattern, kind), served in found.items():
-            # Of fractions, an allreduce by a plan could have other bits on each rank.
-            planned = {**always, **equal, "allreduce": "plan" if kind == "whole" else "library"}[pattern]
-            assert served == {planned if machine else "library"}, (pattern, kind)
-    run(4, SCRIPT, "patterns", str(n), file, UNISONO_POINT_TO_POINT="1")
-    # Partial results are combined by messages then.
-    assert {(e["cat"], e["args"].get("served", "messages")) for e in spans(file)} == {
-        (kind, "messages") for kind in ("kernel", "push", "await", "collective")
-    }
+    by_parts = dict.fromkeys(("allgather", "alltoall", "reduce-scatter"), "plan" if equal else "library")
+    found: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for event in spans(file):
+        if event["cat"] == "collective":
+            pattern, kind, _ = event["name"].split()
+            found[pattern, kind].add(event["args"]["served"].split(":")[0])
+            assert event["args"]["bytes"] > 0
+    assert {pattern for pattern, _ in found} == {*always, *by_parts, "allreduce"}
+    for (pattern, kind), served in found.items():
+        # Of fractions, an allreduce by a plan could have other bits on each rank.
+        planned = {**always, **by_parts, "allreduce": "plan" if kind == "whole" else "library"}[pattern]
+        assert served == {planned if by_plan else "library"}, (pattern, kind)
 
 
 def test_zeros_take_no_room() -> None:

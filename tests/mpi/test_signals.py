@@ -14,10 +14,10 @@ from ..python.test_mpi import MPICH, OPEN_MPI
 RANK = """
 import os, pathlib, sys, time
 pathlib.Path(sys.argv[1], str(os.getpid())).touch()
-time.sleep(120)
+time.sleep(3600)
 """
-#: Polls of 20 ms until ranks are there or gone.
-MOST_POLLS = 1500
+#: Polls of 20 ms until ranks are there or gone: ten minutes.
+MOST_POLLS = 30_000
 
 
 def is_alive(pid: int) -> bool:
@@ -50,7 +50,7 @@ def test_ranks_end_with_the_command(environment: Path, number: signal.Signals, t
                 time.sleep(0.02)
             assert len(pids) == 2
             job.send_signal(number)
-            assert job.wait(60) != 0
+            assert job.wait(600) != 0
             for _ in range(MOST_POLLS):
                 if not any(map(is_alive, pids)):
                     break

@@ -31,7 +31,7 @@ def test_an_error_of_one_rank_waits_for_no_other(
     compiled: Compile, plan: Plans, abi: str, ranks: int, options: tuple[str, ...]
 ) -> None:
     """The first call on a communicator makes it ready together with the other ranks, unless it is wrong."""
-    done = run(ranks, compiled("early", abi), options=("--plan", str(plan(ranks)), *options), seconds=60)
+    done = run(ranks, compiled("early", abi), options=("--plan", str(plan(ranks)), *options))
     assert (done.code, done.out) == (0, f"ok {ranks}\n"), done.out + done.err
 
 
@@ -62,10 +62,13 @@ def test_a_report_without_a_plan_changes_no_error(compiled: Compile, tmp_path: P
 
 @pytest.mark.parametrize("collective", ["allreduce", "bcast", "reduce", "allgather"])
 @pytest.mark.parametrize("abi", ["openmpi", "mpich"])
-def test_lengths_that_differ_are_reported(compiled: Compile, plan: Plans, abi: str, collective: str) -> None:
-    done = run(3, compiled("faults", abi), "lengths", collective, options=("--plan", str(plan(3))))
+def test_lengths_that_differ_are_reported(
+    compiled: Compile, plan: Plans, tmp_path: Path, abi: str, collective: str
+) -> None:
+    told = tmp_path / "told"
+    done = run(3, compiled("faults", abi), "lengths", collective, told, options=("--plan", str(plan(3))))
     assert done.code != 0
-    assert "truncated, 1 calls of the handler" in done.err
+    assert "truncated, 1 calls of the handler" in told.read_text()
 
 
 #: A short and a long schedule of a collective; the program's ranks call it with 256 bytes, and the last one with 128.
@@ -100,12 +103,15 @@ def test_lengths_of_other_rows_keep_nobody_waiting(
     table = [(plans[0], 0, 199), (plans[1], 200, None)]
     path = tmp_path / "t.plan"
     un.save_plans({"both": table, "short": table[:1], "long": table[1:]}[rows], path)
-    done = run(3, compiled("faults", abi), "lengths", call, options=("--plan", str(path)))
+    told = tmp_path / "told"
+    done = run(3, compiled("faults", abi), "lengths", call, told, options=("--plan", str(path)))
     assert done.code != 0
-    assert "truncated, 1 calls of the handler" in done.err
+    assert "truncated, 1 calls of the handler" in told.read_text()
 
 
-@pytest.mark.parametrize(("abi", "ranks"), [("openmpi", 2), ("openmpi", 4), ("mpich", 2), ("abi", 2)])
+@pytest.mark.parametrize(
+    ("abi", "ranks"), [("openmpi", 2), ("openmpi", 4), ("mpich", 2), pytest.param("abi", 2, marks=pytest.mark.soak)]
+)
 def test_calls_are_served_or_left_each_for_itself(compiled: Compile, tmp_path: Path, abi: str, ranks: int) -> None:
     """Without a report, calls that are left to the library are remembered."""
     all_of_them, fewer = (partial(un.plan, machine=un.machine("archer", n)) for n in (ranks, max(ranks - 1, 1)))
@@ -124,10 +130,10 @@ def test_calls_are_served_or_left_each_for_itself(compiled: Compile, tmp_path: P
 
 @pytest.mark.parametrize("abi", ["openmpi", "mpich", "abi"])
 def test_nothing_is_written_to_memory_after_an_error(compiled: Compile, tmp_path: Path, abi: str) -> None:
-    path = tmp_path / "t.plan"
+    path, told = tmp_path / "t.plan", tmp_path / "told"
     un.save_plans([(un.plan("allgather", "archer", shape=3, elements=4, algorithm="bruck"), 0, None)], path)
-    done = run(3, compiled("late", abi), options=("--plan", str(path)))
-    assert "error yes, 0 words changed" in done.out, done.out + done.err
+    run(3, compiled("late", abi), told, options=("--plan", str(path)))
+    assert told.read_text() == "error yes, 0 words changed\n"
 
 
 def test_ranks_of_which_some_check_run_unplanned(compiled: Compile, plan: Plans, tmp_path: Path) -> None:
@@ -147,8 +153,18 @@ def unrepeatable(path: Path, ranks: int, unlike_bits: bool) -> Path:
     return path
 
 
-@pytest.mark.parametrize("users", [False, True])
-@pytest.mark.parametrize("abi", ["openmpi", "mpich", "abi"])
+SOAK = pytest.mark.soak
+
+
+@pytest.mark.parametrize(
+    ("abi", "users"),
+    [
+        ("openmpi", False),
+        ("openmpi", True),
+        ("mpich", True),
+        *(pytest.param(*case, marks=SOAK) for case in (("mpich", False), ("abi", False), ("abi", True))),
+    ],
+)
 def test_all_ranks_get_the_same_bits_of_a_rounded_sum(compiled: Compile, tmp_path: Path, abi: str, users: bool) -> None:
     path = unrepeatable(tmp_path / "t.plan", 4, False)
     words, options = (("users",), ("--safe-ops",)) if users else ((), ())
@@ -179,7 +195,7 @@ def test_integers_are_served_by_any_schedule(compiled: Compile, tmp_path: Path) 
     said = tmp_path / "report"
     options = ("--plan", str(unrepeatable(tmp_path / "t.plan", 4, False)), "--report", str(said))
     done = run(4, compiled("collectives", "openmpi"), "100", options=options)
-    assert (done.code, done.out, done.err) == (0, "ok 4\n", "note: 4 ranks share 2 cores\n" * ("note" in done.err))
+    assert (done.code, done.out, done.err) == (0, "ok 4\n", "")
     assert report(said)["allreduce", "dissemination"] == 6
 
 
@@ -199,8 +215,10 @@ def test_operators_that_do_not_commute_keep_the_order_of_the_ranks(
     assert served["reduce"] > 10
 
 
-@pytest.mark.parametrize("safe", [False, True])
-@pytest.mark.parametrize("abi", ["openmpi", "mpich"])
+@pytest.mark.parametrize(
+    ("abi", "safe"),
+    [("openmpi", False), ("openmpi", True), ("mpich", True), pytest.param("mpich", False, marks=SOAK)],
+)
 def test_rows_for_operators_that_commute_serve_no_others(
     compiled: Compile, tmp_path: Path, abi: str, safe: bool
 ) -> None:
@@ -215,7 +233,9 @@ def test_rows_for_operators_that_commute_serve_no_others(
     assert report(said)["allreduce", "ring"] == lengths * (6 if safe else 5)
 
 
-@pytest.mark.parametrize(("abi", "ranks"), [("openmpi", 2), ("openmpi", 4), ("mpich", 2), ("abi", 2)])
+@pytest.mark.parametrize(
+    ("abi", "ranks"), [("openmpi", 2), ("openmpi", 4), ("mpich", 2), pytest.param("abi", 2, marks=SOAK)]
+)
 def test_threads_make_use_and_free_communicators_at_once(
     compiled: Compile, plan: Plans, tmp_path: Path, abi: str, ranks: int
 ) -> None:
@@ -242,11 +262,14 @@ LONGEST = 3600
 @pytest.mark.parametrize(
     ("abi", "ranks", "live", "turns"),
     [
-        pytest.param("openmpi", 2, 10000, 10000, marks=pytest.mark.soak),
-        ("openmpi", 4, 1200, 1200),
-        # It has room for 2,048, some of which are the library's and one is ours.
-        ("mpich", 2, 10000, 10000),
-        ("abi", 2, 10000, 10000),
+        ("openmpi", 3, 400, 400),
+        # It has room for 2,048, some of which are the library's and one is ours. One rank waits for none.
+        ("mpich", 1, 10000, 2000),
+        ("mpich", 2, 100, 100),
+        pytest.param("openmpi", 2, 10000, 10000, marks=SOAK),
+        pytest.param("openmpi", 4, 1200, 1200, marks=SOAK),
+        pytest.param("mpich", 2, 10000, 10000, marks=SOAK),
+        pytest.param("abi", 2, 10000, 10000, marks=SOAK),
     ],
 )
 def test_communicators_by_the_thousand(
@@ -260,9 +283,10 @@ def test_communicators_by_the_thousand(
     assert done.out.startswith(f"ok {ranks} ")
     made = int(done.out.split()[2])
     assert done.out == f"ok {ranks} {made}\n"
-    assert made == live if abi == "openmpi" else made > 2040
+    assert made == live if live <= 2000 or abi == "openmpi" else made > 2040
     # Of the later ones, a sixth are halves.
-    assert report(said)["allreduce", "recursive-doubling"] == 2 * made + turns - (turns + 2) // 6
+    halves = (turns + 2) // 6 if ranks > 1 else 0
+    assert report(said)["allreduce", "recursive-doubling"] == 2 * made + turns - halves
 
 
 @pytest.mark.parametrize(("abi", "ranks"), [("openmpi", 2), ("openmpi", 3), ("mpich", 2), ("abi", 2)])

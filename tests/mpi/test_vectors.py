@@ -13,7 +13,14 @@ Plans = Callable[[int], Path]
 
 
 @pytest.mark.parametrize(
-    ("abi", "ranks"), [("openmpi", 1), ("openmpi", 2), ("openmpi", 3), ("openmpi", 5), ("mpich", 2), ("abi", 2)]
+    ("abi", "ranks"),
+    [
+        ("openmpi", 1),
+        ("openmpi", 3),
+        ("mpich", 2),
+        ("abi", 2),
+        *(pytest.param("openmpi", ranks, marks=pytest.mark.soak) for ranks in (2, 5)),
+    ],
 )
 @pytest.mark.parametrize("check", [False, True])
 def test_counts_that_differ_little_are_served(

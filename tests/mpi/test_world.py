@@ -3,64 +3,36 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 import unisono as un
 
-from ..python.conftest import ROOT
-from ..python.test_mpi import MPICH, OPEN_MPI, YIELD
+from ..python.conftest import ROOT, Ran, Shared
+from ..python.test_mpi import MPICH, OPEN_MPI, PATIENCE, YIELD
+from .launching import Case, launch, together
 
 SCRIPT = ROOT / "tests" / "mpi" / "world.py"
 
 
-def launch(environment: Path, ranks: int, *arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """A Python program under an environment's mpiexec."""
-    shared = ["--oversubscribe"] if environment == OPEN_MPI else []
-    command = [str(environment / "bin" / "mpiexec"), *shared, "-n", str(ranks), str(environment / "bin" / "python")]
-    root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    # The other environment has MPI and NumPy; the package comes from here, and so do modules of the tests.
-    path = {"PYTHONPATH": f"{ROOT / 'python'}{os.pathsep}{ROOT}"}
-    # Where colorama is installed, Numba writes codes of colors to standard output when a program ends.
-    plain = {"NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING": "1"}
-    done = subprocess.run(
-        [*command, *map(str, arguments)],
-        env={**os.environ, **YIELD, **root, **path, **plain, **variables},
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-    )
-    done.stdout, done.stderr = done.stdout.replace("\0", ""), done.stderr.replace("\0", "")
-    return done
-
-
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
-def test_a_world_plans_by_a_machine(ranks: int) -> None:
-    done = launch(OPEN_MPI, ranks, SCRIPT, "machine", "archer")
-    assert done.returncode == 0, done.stdout + done.stderr
-    _, size, planned, calls = done.stdout.split()
-    assert int(size) == ranks
-    assert planned == calls
-
-
-def test_a_world_goes_by_a_plan_file(tmp_path: Path) -> None:
-    plan = tmp_path / "t.plan"
-    made = un.plan("allreduce", "archer", shape=3, elements=1024, algorithm="ring")
-    gathered = un.plan("allgather", "archer", shape=3, elements=16)
-    un.save_plans([(made, 64, 9000, 3), (made, 9001, None, 2), (gathered, 0, None)], plan)
-    done = launch(OPEN_MPI, 3, SCRIPT, "plan", plan)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.startswith("ok 3 ")
-    _, _, planned, calls = done.stdout.split()
-    assert 0 < int(planned) < int(calls)
-
-
-def test_a_world_without_a_plan_is_the_librarys() -> None:
-    done = launch(OPEN_MPI, 2, SCRIPT, "nothing", "-")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.startswith("ok 2 0 ")
+#: Worlds that rank 0 cannot make.
+UNUSABLE = ('machine="nowhere.toml"', 'plan="nowhere.plan"', 'machine="wse2"')
+TOLD = """
+from unisono import InputError, mpi
+try:
+    mpi.world({})
+except InputError as error:
+    print("told:", error, flush=True)
+"""
+NETWORK = """
+import numpy as np
+from unisono import mpi
+world = mpi.world(machine="torus2d-small")
+assert (world.allreduce(np.ones(1000, np.float32)) == 4).all()
+print(world.last.algorithm, world.last.why, flush=True)
+"""
 
 
 SAYS = """
@@ -93,31 +65,6 @@ said(np.arange(100, dtype="f4"), op="max")
 """
 
 
-@pytest.mark.parametrize("safe", [False, True])
-def test_what_ran_and_why(tmp_path: Path, safe: bool) -> None:
-    plan = tmp_path / "t.plan"
-    made = un.plan("allreduce", "archer", shape=2, elements=100, algorithm="recursive-doubling")
-    rows: list[tuple[un.Plan | un.Schedule | tuple[str, int], int, int | None]] = [
-        (made, 64, 1000),
-        (("allreduce", 2), 1001, 100_000),
-    ]
-    un.save_plans(rows, plan)
-    done = launch(OPEN_MPI, 2, "-c", SAYS.format(plan=plan, safe=safe))
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.splitlines() == [
-        "allreduce of 400 bytes on 2 ranks: recursive-doubling, by t.plan, 64 to 1000 bytes",
-        "allreduce of 800 bytes on 2 ranks: recursive-doubling, by t.plan, 64 to 1000 bytes",
-        "allreduce of 8 bytes on 2 ranks: library, because t.plan has no row for these bytes",
-        "allreduce of 160000 bytes on 2 ranks: library, because t.plan has no row for these bytes",
-        "broadcast of 800 bytes on 2 ranks: library, because t.plan has no row for broadcast on 2 ranks False",
-        "allreduce of 400 bytes on 2 ranks: recursive-doubling, by t.plan, 64 to 1000 bytes"
-        if safe
-        else "allreduce of 400 bytes on 2 ranks: library, "
-        "because the operator is the program's own, and was not declared safe",
-        "allreduce of 400 bytes on 2 ranks: recursive-doubling, by t.plan, 64 to 1000 bytes",
-    ]
-
-
 REASONS = """
 import numpy as np
 from mpi4py import MPI
@@ -146,8 +93,23 @@ if world.rank == 0:
 """
 
 
-def test_a_world_states_why_no_row_serves(tmp_path: Path) -> None:
-    """Each reason by which a row is refused has a sentence of its own."""
+def script(folder: Path, name: str, text: str) -> Path:
+    path = folder / f"{name}.py"
+    path.write_text(text)
+    return path
+
+
+def plan_that_says(plan: Path) -> Path:
+    made = un.plan("allreduce", "archer", shape=2, elements=100, algorithm="recursive-doubling")
+    rows: list[tuple[un.Plan | un.Schedule | tuple[str, int], int, int | None]] = [
+        (made, 64, 1000),
+        (("allreduce", 2), 1001, 100_000),
+    ]
+    un.save_plans(rows, plan)
+    return plan
+
+
+def plan_with_reasons(plan: Path) -> Path:
     # Of pieces of three elements, in two messages: it has no name, and serves pieces that three divides.
     own = un.ScheduleBuilder(ranks=2, elements=3, collective="allgather")
     streams = [own.stream(rank, 1 - rank) for rank in range(2)]
@@ -158,7 +120,6 @@ def test_a_world_states_why_no_row_serves(tmp_path: Path) -> None:
             own.combine(rank, [given], [streams[rank], got[here + first : here + last]])
             own.combine(rank, [streams[1 - rank]], [got[there + first : there + last]])
     of = partial(un.plan, machine="archer", shape=2)
-    plan = tmp_path / "t.plan"
     un.save_plans(
         [
             (of("allreduce", elements=100), 64, 1000),
@@ -169,9 +130,93 @@ def test_a_world_states_why_no_row_serves(tmp_path: Path) -> None:
         ],
         plan,
     )
-    done = launch(OPEN_MPI, 2, "-c", REASONS.format(plan=plan))
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.splitlines() == [
+    return plan
+
+
+def plan_of_three(plan: Path) -> Path:
+    made = un.plan("allreduce", "archer", shape=3, elements=1024, algorithm="ring")
+    gathered = un.plan("allgather", "archer", shape=3, elements=16)
+    un.save_plans([(made, 64, 9000, 3), (made, 9001, None, 2), (gathered, 0, None)], plan)
+    return plan
+
+
+def cases(ranks: int, folder: Path) -> dict[str, Case]:
+    """The programs on so many ranks, by the names that tests have for them."""
+    plan = folder / "t.plan"
+    found = {"machine": Case([SCRIPT, "machine", "archer"])}
+    match ranks:
+        case 2:
+            found["nothing"] = Case([SCRIPT, "nothing", "-"])
+            for safe in (False, True):
+                text = SAYS.format(plan=plan_that_says(plan), safe=safe)
+                found[f"says {safe}"] = Case([script(folder, f"says{safe}", text)])
+            (folder / "reasons").mkdir()
+            text = REASONS.format(plan=plan_with_reasons(folder / "reasons" / "t.plan"))
+            found["reasons"] = Case([script(folder, "reasons", text)])
+        case 3:
+            found["plan"] = Case([SCRIPT, "plan", plan_of_three(plan)])
+            for number, arguments in enumerate(UNUSABLE):
+                found[arguments] = Case([script(folder, f"told{number}", TOLD.format(arguments))])
+        case 4:
+            found["network"] = Case([script(folder, "network", NETWORK)])
+    return found
+
+
+Worlds = Callable[[int], dict[str, list[Ran]]]
+
+
+@pytest.fixture(scope="module")
+def worlds(tmp_path_factory: pytest.TempPathFactory, shared: Shared) -> Worlds:
+    """Runs all programs in one start of so many ranks, once a run."""
+
+    def of(ranks: int) -> dict[str, list[Ran]]:
+        def compute() -> dict[str, list[Ran]]:
+            folder = tmp_path_factory.mktemp("worlds")
+            named = cases(ranks, folder)
+            return dict(zip(named, together(OPEN_MPI, ranks, named.values(), folder), strict=True))
+
+        found: dict[str, list[Ran]] = shared(f"worlds-{ranks}", compute)
+        return found
+
+    return of
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_a_world_plans_by_a_machine(worlds: Worlds, ranks: int) -> None:
+    _, size, planned, calls = worlds(ranks)["machine"][0].out.split()
+    assert int(size) == ranks
+    assert planned == calls
+
+
+def test_a_world_goes_by_a_plan_file(worlds: Worlds) -> None:
+    said, ranks, planned, calls = worlds(3)["plan"][0].out.split()
+    assert (said, ranks) == ("ok", "3")
+    assert 0 < int(planned) < int(calls)
+
+
+def test_a_world_without_a_plan_is_the_librarys(worlds: Worlds) -> None:
+    assert worlds(2)["nothing"][0].out.startswith("ok 2 0 ")
+
+
+@pytest.mark.parametrize("safe", [False, True])
+def test_what_ran_and_why(worlds: Worlds, safe: bool) -> None:
+    assert worlds(2)[f"says {safe}"][0].out.splitlines() == [
+        "allreduce of 400 bytes on 2 ranks: recursive-doubling, by t.plan, 64 to 1000 bytes",
+        "allreduce of 800 bytes on 2 ranks: recursive-doubling, by t.plan, 64 to 1000 bytes",
+        "allreduce of 8 bytes on 2 ranks: library, because t.plan has no row for these bytes",
+        "allreduce of 160000 bytes on 2 ranks: library, because t.plan has no row for these bytes",
+        "broadcast of 800 bytes on 2 ranks: library, because t.plan has no row for broadcast on 2 ranks False",
+        "allreduce of 400 bytes on 2 ranks: recursive-doubling, by t.plan, 64 to 1000 bytes"
+        if safe
+        else "allreduce of 400 bytes on 2 ranks: library, "
+        "because the operator is the program's own, and was not declared safe",
+        "allreduce of 400 bytes on 2 ranks: recursive-doubling, by t.plan, 64 to 1000 bytes",
+    ]
+
+
+def test_a_world_states_why_no_row_serves(worlds: Worlds) -> None:
+    """Each reason by which a row is refused has a sentence of its own."""
+    assert worlds(2)["reasons"][0].out.splitlines() == [
         "allreduce 800 by t.plan, 64 to 1000 bytes",
         "allreduce 8000 because t.plan leaves these bytes to it",
         "allreduce 40000 because t.plan has no row for these bytes",
@@ -218,26 +263,18 @@ if world.rank == 0:
     options = ["-n", "4", "--plan", str(plan), "--report", str(report), "--safe-ops"]
     command = [sys.executable, "-m", "unisono", "run", *options, "--", str(OPEN_MPI / "bin" / "python"), str(script)]
     done = subprocess.run(
-        command, env={**os.environ, **YIELD}, capture_output=True, text=True, timeout=120, check=False
+        command, env={**os.environ, **YIELD}, capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.replace("\0", "") == "ok\n"
     assert f"  {made.algorithm}" in report.read_text()
 
 
-@pytest.mark.parametrize("arguments", ['machine="nowhere.toml"', 'plan="nowhere.plan"', 'machine="wse2"'])
-def test_what_rank_0_cannot_use_all_ranks_are_told(arguments: str) -> None:
-    program = f"""
-from unisono import InputError, mpi
-try:
-    mpi.world({arguments})
-except InputError as error:
-    print("told:", error, flush=True)
-"""
-    done = launch(OPEN_MPI, 3, "-c", program)
-    told = [line for line in done.stdout.splitlines() if line.startswith("told: ")]
-    assert len(told) == 3, done.stdout + done.stderr
-    assert len(set(told)) == 1
+@pytest.mark.parametrize("arguments", UNUSABLE)
+def test_what_rank_0_cannot_use_all_ranks_are_told(worlds: Worlds, arguments: str) -> None:
+    told = [ran.out for ran in worlds(3)[arguments]]
+    assert told[0].startswith("told: ")
+    assert told == [told[0]] * 3
 
 
 def test_without_mpi_there_is_one_sentence() -> None:
@@ -262,7 +299,11 @@ sys.exit(main())
     assert done.stderr.count("\n") == 1
 
 
-def test_ranks_per_node_choose_the_row(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("cliques", "expected"),
+    [pytest.param(1, "4 ring", marks=pytest.mark.soak), (2, "2 rabenseifner"), (4, "1 recursive-doubling")],
+)
+def test_ranks_per_node_choose_the_row(tmp_path: Path, cliques: int, expected: str) -> None:
     """MPICH can take the ranks of one machine for those of several nodes."""
     by_nodes = {
         n: un.plan("allreduce", "archer", shape=4, elements=64, algorithm=name)
@@ -280,20 +321,11 @@ assert (x == 4 * np.arange(50)).all()
 if world.rank == 0:
     print(world.per_node, world.last.algorithm)
 """
-    for cliques, expected in ((1, "4 ring"), (2, "2 rabenseifner"), (4, "1 recursive-doubling")):
-        done = launch(MPICH, 4, "-c", program, MPIR_CVAR_NUM_CLIQUES=str(cliques))
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert done.stdout == f"{expected}\n"
+    done = launch(MPICH, 4, "-c", program, MPIR_CVAR_NUM_CLIQUES=str(cliques))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout == f"{expected}\n"
 
 
-def test_a_world_plans_on_a_network() -> None:
-    program = """
-import numpy as np
-from unisono import mpi
-world = mpi.world(machine="torus2d-small")
-assert (world.allreduce(np.ones(1000, np.float32)) == 4).all()
-print(world.last.algorithm, world.last.why, flush=True)
-"""
-    done = launch(OPEN_MPI, 4, "-c", program)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("first by the model links of torus2d-small") == 4
+def test_a_world_plans_on_a_network(worlds: Worlds) -> None:
+    for ran in worlds(4)["network"]:
+        assert "first by the model links of torus2d-small" in ran.out

@@ -6,8 +6,9 @@ Usage: world.py machine|plan|nothing FILE. Rank 0 prints "ok RANKS PLANNED CALLS
 import sys
 
 import numpy as np
-import pytest
 from unisono import InputError, mpi
+
+from tests.mpi.raising import raises
 
 how, file = sys.argv[1], sys.argv[2]
 world = mpi.world(file if how == "machine" else None, plan=file if how == "plan" else None, channels=3)
@@ -89,7 +90,7 @@ for wrong, why in (
     (lambda: world.allgather(np.zeros(2), out=np.zeros(3)), "out is"),
     (lambda: world.start("scatterv"), "is no collective"),
 ):
-    with pytest.raises(InputError, match=why):
+    with raises(InputError, match=why):
         wrong()
 world.close()
 if rank == 0:

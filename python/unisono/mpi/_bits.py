@@ -2,43 +2,52 @@
 
 ``python _bits.py COLLECTIVE:BYTES...`` prints ``COLLECTIVE:BYTES HASH`` for each, with ``differ`` in place of the hash
 if the ranks do not agree on the result of an allreduce. Each hash is of the eighth of eight calls, because a library
-may choose otherwise from some call on. Needs NumPy and mpi4py only.
+may choose otherwise from some call on. Needs mpi4py only.
 """
 
 import hashlib
+import random
 import sys
+from array import array
 from typing import Any
-
-import numpy as np
-from mpi4py import MPI
 
 #: Calls of which the last one counts.
 CALLS = 8
+#: Numbers after which those of a vector come again.
+_PERIOD = 1009
 
 
-def call(world: Any, collective: str, given: Any, block: int) -> Any:
+def given(rank: int, count: int) -> "array[float]":
+    """Returns the float32 numbers of a rank, of magnitudes so far apart that most other orders round otherwise."""
+    draw = random.Random(rank)
+    drawn = array("f", (draw.gauss(0, 1) * 10.0 ** draw.randint(-3, 3) for _ in range(min(count, _PERIOD))))
+    return (drawn * (count // _PERIOD + 1))[:count]
+
+
+def call(world: Any, collective: str, own: Any, block: int) -> Any:
     """Makes one call and returns the result of this rank; ``block`` is the elements of one rank's piece."""
     ranks, rank = world.Get_size(), world.Get_rank()
-    result = np.zeros(block * ranks if collective in ("allgather", "alltoall", "gather") else block, np.float32)
+    size = block * ranks if collective in ("allgather", "alltoall", "gather") else block
+    result = array("f", bytes(4 * size))
     if collective == "allreduce":
-        world.Allreduce(given, result)
+        world.Allreduce(own, result)
     elif collective == "reduce":
-        world.Reduce(given, result)
+        world.Reduce(own, result)
     elif collective == "scan":
-        world.Scan(given, result)
+        world.Scan(own, result)
     elif collective == "reduce-scatter":
-        world.Reduce_scatter_block(given, result)
+        world.Reduce_scatter_block(own, result)
     elif collective == "broadcast":
-        result[:] = given if rank == 0 else 0
+        result = array("f", own) if rank == 0 else result
         world.Bcast(result)
     elif collective == "allgather":
-        world.Allgather(given, result)
+        world.Allgather(own, result)
     elif collective == "alltoall":
-        world.Alltoall(given, result)
+        world.Alltoall(own, result)
     elif collective == "gather":
-        world.Gather(given, result)
+        world.Gather(own, result)
     elif collective == "scatter":
-        world.Scatter(given if rank == 0 else None, result)
+        world.Scatter(own if rank == 0 else None, result)
     else:
         world.Barrier()
     return result
@@ -46,17 +55,16 @@ def call(world: Any, collective: str, given: Any, block: int) -> Any:
 
 def main() -> None:
     """One line a call, from rank 0."""
+    from mpi4py import MPI
+
     world = MPI.COMM_WORLD
-    draw = np.random.default_rng(world.Get_rank())
     for name in sys.argv[1:]:
         collective, size = name.split(":")
         block = int(size) // 4
         count = block * (world.Get_size() if collective in ("reduce-scatter", "alltoall", "scatter") else 1)
-        # Magnitudes far apart, so that almost any other order rounds otherwise.
-        scale = 10.0 ** draw.integers(-3, 4, count)
-        given = (draw.standard_normal(count) * scale).astype(np.float32)
+        own = given(world.Get_rank(), count)
         for _ in range(CALLS):
-            result = call(world, collective, given, block)
+            result = call(world, collective, own, block)
         hashes = world.gather(hashlib.sha256(result.tobytes()).hexdigest()[:8])
         if hashes is not None:
             if collective == "allreduce":

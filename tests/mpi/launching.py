@@ -1,0 +1,65 @@
+"""Programs of Python under an environment's mpiexec: one, or several in one start of the ranks."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+from ..python.conftest import ROOT, Ran
+from ..python.test_mpi import OPEN_MPI, PATIENCE, YIELD
+
+__all__ = ["Case", "launch", "together"]
+
+_RUNNER = ROOT / "tests" / "mpi" / "together.py"
+_COUNT = count()
+
+
+def launch(environment: Path, ranks: int, *arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Runs a Python program under an environment's mpiexec."""
+    shared = ["--oversubscribe"] if environment == OPEN_MPI else []
+    command = [str(environment / "bin" / "mpiexec"), *shared, "-n", str(ranks), str(environment / "bin" / "python")]
+    root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    # The other environment has MPI and NumPy; the package comes from here, and so do modules of the tests.
+    path = {"PYTHONPATH": f"{ROOT / 'python'}{os.pathsep}{ROOT}"}
+    # Where colorama is installed, Numba writes codes of colors to standard output when a program ends.
+    plain = {"NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING": "1"}
+    done = subprocess.run(
+        [*command, *map(str, arguments)],
+        env={**os.environ, **YIELD, **root, **path, **plain, **variables},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    done.stdout, done.stderr = done.stdout.replace("\0", ""), done.stderr.replace("\0", "")
+    return done
+
+
+@dataclass(frozen=True)
+class Case:
+    """A script with its arguments, or a command after the word ``unisono``, for :func:`together`."""
+
+    words: Sequence[str | Path]
+    env: dict[str, str] = field(default_factory=dict)
+    #: The only rank that runs it.
+    on: int | None = None
+    #: Whether it may end with an error; an error of any other case ends all ranks.
+    fails: bool = False
+
+
+def together(environment: Path, ranks: int, cases: Iterable[Case], folder: Path, **variables: str) -> list[list[Ran]]:
+    """Runs cases one after the other in one start of the ranks, and returns the runs of each case, by rank.
+
+    To start a rank takes longer than most of the programs.
+    """
+    file = folder / f"cases{next(_COUNT)}.json"
+    listed = [
+        {"words": list(map(str, case.words)), "env": case.env, "on": case.on, "fails": case.fails} for case in cases
+    ]
+    file.write_text(json.dumps(listed))
+    done = launch(environment, ranks, _RUNNER, file, **variables)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return [[Ran(*one) for one in runs] for runs in json.loads(file.with_suffix(".done").read_text())]

@@ -1,0 +1,17 @@
+"""Expected errors in programs that run under mpiexec."""
+
+import contextlib
+import re
+from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def raises(kind: type[BaseException] | tuple[type[BaseException], ...], match: str = "") -> Iterator[None]:
+    """As that of pytest, which only one of the environments has, and which takes longer to import than MPI."""
+    try:
+        yield
+    except kind as error:
+        if not re.search(match, str(error)):
+            raise AssertionError(f"{error!r} was raised; expected was {match!r}") from error
+    else:
+        raise AssertionError(f"nothing was raised; expected was {match!r}")
