@@ -2,9 +2,10 @@
 //! data.
 //!
 //! It shares no code with the emitter. Each PE runs its tasks and vector operations, an element at a time; wavelets
-//! move through routers with queues of [`DEPTH`], by the positions of switches. Time is not modelled; PEs and routers may be
-//! held up at random, so that other orders are seen. It stops a program that breaks a rule: those of [`rules`], two
-//! operations that run together on one queue or microthread, a wavelet that nothing takes, a PE that does not end.
+//! move through routers with queues of [`DEPTH`], by the positions of switches. Time is not modelled; PEs and routers
+//! may be held up at random, so that other orders are seen. It stops a program that breaks a rule: those of
+//! [`rules`], two operations that run together on one queue or microthread, a wavelet that nothing takes, a PE that
+//! does not end.
 
 mod layout;
 mod modules;
