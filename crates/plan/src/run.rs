@@ -350,7 +350,7 @@ impl Run {
                 ("packets", Value::Count(run.packets), "packets of all embeddings"),
                 ("computed_events", Value::Count(run.computed), "events"),
                 ("link_loads", Value::Counts(run.link_loads), "links with 1, 2, ... logical edges"),
-                ("elements_flowed", Value::Count(run.data.elements.into()), "elements, from the first on"),
+                ("elements_flowed", Value::Count(run.data.elements.into()), "elements, the first of each embedding"),
                 (
                     "digest",
                     Value::Text(format!("{:016x}", run.data.digest)),

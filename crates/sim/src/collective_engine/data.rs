@@ -19,7 +19,8 @@ pub struct DataReport {
     pub result_correct: bool,
     /// The first output that differs from plain arithmetic.
     pub mismatch: Option<String>,
-    /// Elements of the vector that flowed, from the first on: all, unless the machine is very large.
+    /// Elements of the vector that flowed: all, unless the machine is very large, where the first ones of each embedding
+    /// stand for the others.
     pub elements: u32,
     /// Of the bits of the outputs of these elements.
     pub digest: u64,
@@ -30,8 +31,8 @@ pub fn digest(place: u64, bits: u64) -> u64 {
     mix(mix(place) ^ bits)
 }
 
-/// Ranks times elements that flow at most.
-const MOST_VALUES: u64 = 1 << 27;
+/// Ranks times elements that flow at most. Registers treat all elements of an embedding alike.
+const MOST_VALUES: u64 = 1 << 24;
 /// Values of all switches at a time.
 const AT_ONCE: usize = 1 << 24;
 
@@ -128,14 +129,16 @@ pub fn flow(layout: &Layout, configured: &Configured) -> DataReport {
 
 fn of<T: Sample>(layout: &Layout, configured: &Configured) -> DataReport {
     let c = &configured.collective;
-    let elements = narrow::<u32>((MOST_VALUES / u64::from(c.ranks)).clamp(1, u64::from(u32::MAX)));
-    let mut report = DataReport { result_correct: true, mismatch: None, elements: elements.min(c.elements), digest: 0 };
+    let share = MOST_VALUES / u64::from(c.ranks) / configured.embeddings.len().max(1) as u64;
+    let share = narrow::<u32>(share.clamp(1, u64::from(u32::MAX)));
+    let mut report = DataReport { result_correct: true, mismatch: None, elements: 0, digest: 0 };
     let mut rank_of = vec![u32::MAX; layout.switches() as usize];
     for (rank, &switch) in configured.ranks.iter().enumerate() {
         rank_of[switch as usize] = narrow::<u32>(rank);
     }
     for e in &configured.embeddings {
-        let flows = e.elements.min(report.elements.saturating_sub(e.first));
+        let flows = e.elements.min(share);
+        report.elements += flows;
         let chunk = narrow::<u32>((AT_ONCE / e.registers.len().max(1)).clamp(1, 1024));
         let mut run = Flow::<T>::new(layout, c, e, &rank_of);
         let mut from = 0;
