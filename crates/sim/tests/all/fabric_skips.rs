@@ -66,19 +66,10 @@ fn every_algorithm_runs_as_without() {
     }
 }
 
-#[test]
-fn reducing_trees_run_in_blocks_as_without() {
-    in_blocks_as_without(Kind::Reduce);
-}
-
-#[test]
-fn trees_to_all_run_in_blocks_as_without() {
-    in_blocks_as_without(Kind::Allreduce);
-}
-
 /// Algorithms whose PEs are awake nearly always, on more rows and columns than a block has: runs go on in blocks at
 /// once, when they prove restless, or never. With a ramp latency of 7 cycles they cannot be packed.
-fn in_blocks_as_without(kind: Kind) {
+#[test]
+fn trees_run_in_blocks_as_without() {
     let cases = [
         (Grid::new(33, 50), 300, 4, 2),
         (Grid::new(26, 24), 701, 2, 0),
@@ -91,7 +82,8 @@ fn in_blocks_as_without(kind: Kind) {
     let names = ["kd-tree", "slack-tree", "quad-chain", "quad-two-phase", "two-phase", "x-y", "xy-yx", "tree"];
     let mut number = 0;
     for (grid, elements, queue_depth, ramp_latency) in cases {
-        for name in names {
+        for (kind, name) in [Kind::Reduce, Kind::Allreduce].into_iter().flat_map(|kind| names.map(|name| (kind, name)))
+        {
             for params in [Params::new(), Params::new().with("trees", "2"), Params::new().with("chunk", "7")] {
                 let c = Collective::new(kind, grid.count() as u32, elements, 0, Operator::Sum, Dtype::F32).unwrap();
                 let case = Case::on_grid(c, grid, 5.0);
