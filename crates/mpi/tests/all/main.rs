@@ -1,4 +1,5 @@
 //! The integration tests of the crate, as one binary.
+#![expect(unsafe_code, reason = "the interfaces are those of C")]
 
 mod abi;
 mod conditions;

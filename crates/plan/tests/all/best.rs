@@ -9,9 +9,18 @@ const MACHINES: [&str; 4] = ["archer", "dgx-h100-x8", "hx2mesh-small", "torus2d-
 
 #[test]
 fn the_best_is_that_of_all_candidates() {
+    is_that_of_all(&MACHINES[..2]);
+}
+
+#[test]
+fn the_best_is_that_of_all_candidates_on_grids() {
+    is_that_of_all(&MACHINES[2..]);
+}
+
+fn is_that_of_all(machines: &[&str]) {
     let kinds: Vec<Kind> = Kind::ALL.iter().copied().filter(|kind| *kind != Kind::Message).collect();
     let (mut dropped, mut number) = (0, 0);
-    for name in MACHINES {
+    for &name in machines {
         let machine = Machine::preset(name).unwrap();
         for ranks in [7, 16] {
             for &kind in &kinds {
@@ -46,5 +55,5 @@ fn the_best_is_that_of_all_candidates() {
             }
         }
     }
-    assert!(dropped > crate::soak::cases(100) as usize, "{dropped} candidates were dropped");
+    assert!(dropped > crate::soak::cases(50) as usize, "{dropped} candidates were dropped");
 }

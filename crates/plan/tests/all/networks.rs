@@ -72,12 +72,18 @@ const UNLIKE: &str = "name = 'graph'\naccelerators = 6\nedges = '''\n0 6 gbps=16
 
 #[test]
 fn no_time_is_below_a_bound() {
+    let (mut plans, mut number) = (0, 0);
     for (topology, ranks) in
         [("name = 'torus'\ndims = [4, 4]", 16), ("name = 'hxmesh'\nboard = [1, 2]\nboards = [2, 3]", 12), (UNLIKE, 6)]
     {
         let network = network(topology);
         for &kind in Kind::ALL.iter().filter(|&&k| k != Kind::Message) {
             for bytes in [4, 4096, 1 << 20] {
+                number += 1;
+                if !crate::soak::runs(number) {
+                    continue;
+                }
+                plans += 1;
                 let problem = problem(&network, kind, bytes);
                 assert_eq!(problem.collective.ranks, ranks);
                 let bounds = bounds(&problem);
@@ -97,6 +103,7 @@ fn no_time_is_below_a_bound() {
             }
         }
     }
+    assert!(plans > crate::soak::cases(60), "{plans}");
 }
 
 /// Timed by its exchanges or by the rounds of its schedule: the same, but for messages that share links in one and not

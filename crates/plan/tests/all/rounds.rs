@@ -17,7 +17,8 @@ const RATIOS: std::ops::RangeInclusive<f64> = 0.85..=1.25;
 
 #[test]
 fn rounds_take_the_time_of_the_simulation() {
-    let (mut compared, mut far, mut with, mut without) = (0, Vec::new(), BTreeSet::new(), BTreeSet::new());
+    let (mut compared, mut number, mut far) = (0, 0, Vec::new());
+    let (mut with, mut without) = (BTreeSet::new(), BTreeSet::new());
     let among_ranks = || ALGORITHMS.iter().filter(|a| a.info().needs.contains(&Means::Messages));
     for machine in ["archer", "paper-sim"].map(|name| Machine::preset(name).unwrap()) {
         for (ranks, bytes) in [16, 60, 64, 100].into_iter().flat_map(|p| [8_u64, 4096, 1 << 20].map(|b| (p, b))) {
@@ -37,6 +38,10 @@ fn rounds_take_the_time_of_the_simulation() {
                         continue;
                     };
                     with.insert(algorithm.name());
+                    number += 1;
+                    if !crate::soak::runs(number) {
+                        continue;
+                    }
                     let planned = plan(Problem::new(&asked).unwrap(), Some(algorithm.name()), &params).unwrap();
                     let best = planned.best();
                     if best.source == TimeSource::Simulated {
@@ -52,7 +57,7 @@ fn rounds_take_the_time_of_the_simulation() {
         }
     }
     assert!(far.is_empty(), "{far:#?}");
-    assert!(compared > 800, "{compared}");
+    assert!(compared > crate::soak::cases(800), "{compared}");
     let never: Vec<_> = without.difference(&with).collect();
     assert!(never.iter().all(|name| WITHOUT.contains(name)), "without rounds: {never:?}");
 }

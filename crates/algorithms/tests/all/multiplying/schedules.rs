@@ -18,17 +18,19 @@ fn proves(stages: &Stages) -> Proof {
     proof
 }
 
-/// All 40,275 schedules of 2 to 64 ranks.
+/// All 40,275 schedules of 2 to 64 ranks; outside of the long run, a fifth of them.
 #[test]
 fn every_schedule_up_to_64_ranks_proves() {
-    let mut proved = 0;
+    let mut listed = 0;
     for ranks in 2..=64 {
         for stages in list(ranks) {
-            proves(&stages);
-            proved += 1;
+            listed += 1;
+            if crate::soak::runs(listed) {
+                proves(&stages);
+            }
         }
     }
-    assert_eq!(proved, 440 + 31_949 + 7_886);
+    assert_eq!(listed, 440 + 31_949 + 7_886);
 }
 
 /// Inputs that tell ranks and elements apart; as affine maps they do not commute.

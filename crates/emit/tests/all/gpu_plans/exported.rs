@@ -58,14 +58,19 @@ fn build(name: &str, kind: Kind, ranks: u32, elements: u64) -> Option<Schedule> 
     Some(algorithm.build(&case, &Params::new()).unwrap().schedule)
 }
 
-#[test]
-fn every_algorithm_is_exported_and_reads_back() {
-    let (mut written, mut refused) = (BTreeMap::<(&str, u32), u32>::new(), BTreeMap::<String, u32>::new());
-    let (mut protocols, mut kinds) = (BTreeSet::new(), BTreeSet::new());
+/// Exports every algorithm on the ranks and reads it back; returns the protocols and the collectives of the plans.
+fn export_every(ranks: &[u32]) -> (BTreeSet<String>, Vec<&'static str>) {
+    let (mut written, mut refused) = (BTreeSet::<(&str, u32)>::new(), BTreeMap::<String, u32>::new());
+    let (mut protocols, mut kinds, mut number) = (BTreeSet::new(), BTreeSet::new(), 0);
     for algorithm in ALGORITHMS.iter().filter(|a| a.info().needs.contains(&Means::Messages)) {
         for &kind in algorithm.info().collectives {
-            for ranks in [2, 3, 4, 8, 16] {
-                for elements in [u64::from(ranks) * 12, u64::from(ranks) << 14] {
+            for &ranks in ranks {
+                number += 1;
+                let sizes = [u64::from(ranks) * 12, u64::from(ranks) << 14];
+                // Outside of the long run, many ranks have one of the sizes.
+                let one = unisono_base::mix(number) as usize % 2;
+                let sizes = if ranks < 8 || crate::soak::is_on() { &sizes[..] } else { &sizes[one..=one] };
+                for &elements in sizes {
                     let Some(schedule) = build(algorithm.name(), kind, ranks, elements) else { continue };
                     let what = format!("{} {kind} on {ranks} ranks, {elements} elements", algorithm.name());
                     let text = match emit(&schedule) {
@@ -76,7 +81,7 @@ fn every_algorithm_is_exported_and_reads_back() {
                         }
                         Ok(text) => text,
                     };
-                    *written.entry((algorithm.name(), ranks)).or_default() += 1;
+                    written.insert((algorithm.name(), ranks));
                     let plan = holds(&text, &schedule, if ranks <= 4 { 6 } else { 0 }, &what);
                     protocols.insert(plan["protocol"].as_str().unwrap().to_owned());
                     kinds.insert(kind.name());
@@ -84,16 +89,29 @@ fn every_algorithm_is_exported_and_reads_back() {
             }
         }
     }
-    assert_eq!(protocols.len(), 2, "{protocols:?}");
-    assert_eq!(
-        kinds.into_iter().collect::<Vec<_>>(),
-        ["allgather", "allreduce", "alltoall", "broadcast", "reduce", "reduce-scatter"]
-    );
     for (name, most) in [("ring", 16), ("recursive-doubling", 16), ("pairwise", 8), ("rabenseifner", 16)] {
-        for ranks in [2, 4, 8, 16].into_iter().filter(|&r| r <= most) {
-            assert!(written.contains_key(&(name, ranks)), "{name} on {ranks}: {refused:#?}");
+        for &ranks in ranks.iter().filter(|&&r| r != 3 && r <= most) {
+            assert!(written.contains(&(name, ranks)), "{name} on {ranks}: {refused:#?}");
         }
     }
+    (protocols, kinds.into_iter().collect())
+}
+
+#[test]
+fn every_algorithm_is_exported_and_reads_back() {
+    let (protocols, kinds) = export_every(&[2, 3, 4]);
+    assert_eq!(protocols.len(), 2, "{protocols:?}");
+    assert_eq!(kinds, ["allgather", "allreduce", "alltoall", "broadcast", "reduce", "reduce-scatter"]);
+}
+
+#[test]
+fn every_algorithm_is_exported_for_one_box() {
+    export_every(&[8]);
+}
+
+#[test]
+fn every_algorithm_is_exported_for_two_boxes() {
+    export_every(&[16]);
 }
 
 #[test]
@@ -230,7 +248,7 @@ fn named_peers(plan: &Value) -> Vec<(u32, u32)> {
 
 #[test]
 fn thread_blocks_share_the_work_of_a_gpu() {
-    let mut cut = 0;
+    let (mut cut, mut number) = (0, 0);
     for (name, kind) in [
         ("ring", Kind::Allreduce),
         ("ring", Kind::Allgather),
@@ -245,8 +263,13 @@ fn thread_blocks_share_the_work_of_a_gpu() {
         ("binomial", Kind::Reduce),
     ] {
         for (ranks, elements, of_box) in [(2, 64, 2), (4, 96, 4), (4, 1 << 16, 4), (4, 96, 2), (8, 256, 8)] {
+            number += 1;
             let schedule = build(name, kind, ranks, elements).unwrap();
-            for shares in [2, 3] {
+            let one = Choices { gpus_per_box: Some(of_box), thread_blocks: Some(1), ..Choices::default() };
+            let one: Value = serde_json::from_str(&emit_as(&schedule, &one).unwrap()).unwrap();
+            // Outside of the long run, one of the numbers.
+            let drawn = 2 + number % 2;
+            for shares in [2, 3].into_iter().filter(|&shares| shares == drawn || crate::soak::is_on()) {
                 let choices = Choices { gpus_per_box: Some(of_box), thread_blocks: Some(shares), ..Choices::default() };
                 let what = format!("{name} {kind} on {ranks}, boxes of {of_box}, {shares} thread blocks");
                 let text = emit_as(&schedule, &choices).unwrap_or_else(|e| panic!("{what}: {e}"));
@@ -257,8 +280,6 @@ fn thread_blocks_share_the_work_of_a_gpu() {
                     .map(|op| op["tbg_info"]["tb_id"].as_u64().unwrap())
                     .collect();
                 assert_eq!(groups.len(), shares as usize, "{what}");
-                let one = Choices { thread_blocks: Some(1), ..choices };
-                let one: Value = serde_json::from_str(&emit_as(&schedule, &one).unwrap()).unwrap();
                 let moves = |plan: &Value| named(plan, "put").count() + named(plan, "ppkt").count();
                 // Where slices are cut differently, they are cut into chunks: else shares of one are not those of the
                 // other.

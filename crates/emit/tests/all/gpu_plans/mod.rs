@@ -76,7 +76,7 @@ fn every_operation_is_proved_and_runs() {
                 (Some(true), Some(true), Some(true)),
                 "{name}"
             );
-            for seed in 0..if n < 8 { 40 } else { 4 } {
+            for seed in 0..u64::from(crate::soak::cases(if n < 8 { 40 } else { 4 })) {
                 assert_eq!(wrong(&plan, grains, seed), None, "{name} on {n}, seed {seed}");
             }
             let text = plan.to_string();

@@ -24,7 +24,10 @@ fn seconds(program: &WorkloadGraph, machine: &Machine, level: Level) -> f64 {
 
 /// The number of random programs; `UNISONO_LEVELS_COUNT` sets it.
 fn count() -> u64 {
-    std::env::var("UNISONO_LEVELS_COUNT").ok().and_then(|count| count.parse().ok()).unwrap_or(40)
+    std::env::var("UNISONO_LEVELS_COUNT")
+        .ok()
+        .and_then(|count| count.parse().ok())
+        .unwrap_or(crate::soak::cases(50).into())
 }
 
 /// The sizes of random programs; `UNISONO_LEVELS_WIDE=1` takes those on up to 64 ranks.
