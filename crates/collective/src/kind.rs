@@ -70,9 +70,7 @@ impl Kind {
         let n = f64::from(ranks);
         let (blocks, share) = match self {
             Kind::Allreduce => (1.0, 2.0 * (n - 1.0) / n),
-            Kind::Allgather | Kind::Alltoall | Kind::Gather | Kind::ReduceScatter | Kind::Scatter => {
-                (n, (n - 1.0) / n)
-            }
+            Kind::Allgather | Kind::Alltoall | Kind::Gather | Kind::ReduceScatter | Kind::Scatter => (n, (n - 1.0) / n),
             Kind::Broadcast | Kind::Message | Kind::Reduce => (1.0, 1.0),
             Kind::Barrier | Kind::Scan => return None,
         };

@@ -223,7 +223,7 @@ fn mutations_are_refused_or_harmless() {
                 let accepted = checked(&mutation).is_ok_and(|found| found.diagnostics.is_empty());
                 refused += usize::from(!accepted);
                 if accepted {
-                    for seed in 0..40 {
+                    for seed in 0..u64::from(crate::soak::cases(40)) {
                         let reason = wrong(&mutation, grains, 1000 + seed);
                         harmful += usize::from(reason.is_some());
                         assert_eq!(reason, None, "{name} on {n} GPUs, {what}: accepted, and seed {seed} fails");

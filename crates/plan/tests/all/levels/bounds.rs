@@ -40,7 +40,8 @@ fn packets_take_at_least_the_bound() {
         let machine = Machine::preset(name).unwrap();
         let mut r = Random(7);
         let mut tight = 0;
-        for _ in 0..40 {
+        let draws = if crate::soak::is_on() { 40 } else { 16 };
+        for _ in 0..draws {
             let of = super::random::program(&mut r, &style);
             if of.ranks
                 > machine.get::<unisono_machine::network::Network>().unwrap().topology("").unwrap().accelerators()
@@ -63,7 +64,7 @@ fn packets_take_at_least_the_bound() {
             tight += u32::from(bound > seconds / 1.2);
         }
         // A bound that is far below everything proves nothing.
-        assert!(tight > 3, "{name}: {tight} collectives are within 20 % of their bounds");
+        assert!(tight * 13 > draws, "{name}: {tight} of {draws} collectives are within 20 % of their bounds");
     }
 }
 
