@@ -94,6 +94,8 @@ fn tag(text: &str) -> Result<&str, String> {
             check(key, value, count)?;
             end = behind.chars().next().ok_or("a tag does not end")?;
             rest = &behind[end.len_utf8()..];
+        } else if NUMBERS.contains(&key) || TEXTS.contains(&key) {
+            return Err(format!("the executor's parser wants the = and the value of {} right behind it", short(key)));
         }
         count += 1;
     }
@@ -105,7 +107,7 @@ fn tag(text: &str) -> Result<&str, String> {
 
 fn separated(end: char) -> String {
     format!(
-        "{end:?} stands in a tag, and the executor's parser takes one blank between attributes and none before the end"
+        "{end:?} stands in a tag, and the executor's parser takes blanks alone between attributes, and none in a closing tag"
     )
 }
 
@@ -122,7 +124,8 @@ fn check(key: &str, value: &str, before: usize) -> Result<(), String> {
         return Err(format!("the value of {key} has {length} characters, and the executor's parser holds {LENGTH}"));
     }
     let digits = value.trim().trim_start_matches(['+', '-']);
-    if is_number && digits.len() > 1 && digits.starts_with('0') {
+    let of = |base| i64::from_str_radix(digits, base).ok();
+    if is_number && digits.starts_with('0') && of(8) != of(10) {
         return Err(format!("{key}=\"{}\" is a number of base 8 to the executor; leave its first 0 out", short(value)));
     }
     Ok(())

@@ -196,14 +196,17 @@ pub fn history(program: &Program, run: &Run, trust_relaxed: bool) -> Result<Hist
                     }
                 }
                 Act::Signal { end, relaxed, thread } => {
-                    let mut known = blocks[block].known.clone();
-                    if let Some(puts) = pending.get(&(block, *end)) {
-                        puts.complete(*thread, &mut known);
-                    }
+                    let follows = |thread: u32| {
+                        let mut known = blocks[block].known.clone();
+                        pending.get(&(block, *end)).into_iter().for_each(|puts| puts.complete(thread, &mut known));
+                        known
+                    };
+                    let mut known = follows(*thread);
                     if let Some(is_last) = mixed.get(&(at, n)) {
                         let all = together.entry((block, *end)).or_default();
                         all.join(&known);
-                        known = if *is_last { std::mem::take(all) } else { blocks[block].known.clone() };
+                        // Before the last, the puts of no certain thread.
+                        known = if *is_last { std::mem::take(all) } else { follows(u32::MAX) };
                     }
                     carried.insert((at, n), (known, *relaxed && !trust_relaxed));
                 }
