@@ -6,6 +6,7 @@ Chunks are random numbers, so that a sum shows what was added.
 """
 
 import random
+import re
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -17,6 +18,18 @@ MOST = 71
 RECEIVES = ("r", "rcs", "rrs", "rrc", "rrcs")
 SENDS = ("s", "rcs", "rrs", "rrcs")
 MODULUS = (1 << 61) - 1
+
+
+#: The attributes that the executor reads, by element, and those of them that are texts.
+KEYS = {
+    "algo": ["nchunksperloop", "nchannels", "ngpus", "proto", "coll", "minBytes", "maxBytes", "inplace", "outofplace"],
+    "gpu": ["id", "i_chunks", "o_chunks", "s_chunks"],
+    "tb": ["id", "send", "recv", "chan"],
+    "step": ["s", "srcoff", "srcbuf", "dstoff", "dstbuf", "cnt", "type", "depid", "deps", "hasdep"],
+}
+TEXTS = {"proto", "coll", "type", "srcbuf", "dstbuf"}
+#: Turns that the flags of waits count.
+TURNS = 1 << 16
 
 
 class RefusedError(Exception):
@@ -45,6 +58,82 @@ class Block:
     piece: int = 0
     counter: int = 0
     flag: int = -1
+
+
+class Text:
+    """The text of a file, a character at a time, as ``mscclXmlGetNode`` and ``mscclXmlGetToken`` take it."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.at = text, 0
+
+    def next(self) -> str:
+        if self.at == len(self.text):
+            raise RefusedError("the file ends")
+        self.at += 1
+        return self.text[self.at - 1]
+
+    def token(self) -> tuple[str, str | None, str]:
+        """A name, the value behind it, and the character after both."""
+        name = ""
+        while (c := self.next()) not in " >/\n\r":
+            if c == "=":
+                if self.next() not in "\"'":
+                    raise RefusedError("a quote is expected")
+                end = self.text.index('"', self.at)
+                value, self.at = self.text[self.at : end], end + 1
+                return name, value, self.next()
+            name += c
+        return name, None, c
+
+    def nodes(self) -> list[tuple[str, dict[str, str]]]:
+        """The tags, each with the first 16 of its attributes; an empty one counts."""
+        found = []
+        while self.text[self.at :].strip(" \n\r"):
+            while (c := self.next()) in " \n\r":
+                pass
+            if c != "<":
+                raise RefusedError("no element")
+            name, value, c = self.token()
+            if value is not None:
+                raise RefusedError("a value of no attribute")
+            if name.startswith("!--"):
+                self.at = self.text.index("-->", self.at - 1 - len(name) + 3) + 3
+                continue
+            if name == "" and c == "/":
+                name, _, c = self.token()
+            attributes = []
+            while c == " ":
+                key, value, c = self.token()
+                attributes.append((key, value or ""))
+            if c == "/":
+                _, _, c = self.token()
+            if c != ">":
+                raise RefusedError("no end of a tag")
+            found.append((name, dict(reversed(attributes[:16]))))
+        return found
+
+
+def number(text: str) -> int:
+    """A number of C: a leading 0 means base 8."""
+    digits = text.strip().lstrip("+-")
+    return (-1 if text.strip().startswith("-") else 1) * int(digits, 8 if digits.startswith("0") else 10)
+
+
+def same_text(text: str) -> bool:
+    """Returns true if the executor reads the attributes and numbers that a reader of XML and of decimals does."""
+    try:
+        nodes = [node for node in Text(text).nodes() if node[1]]
+        elements = list(ElementTree.fromstring(text).iter())
+    except (RefusedError, ValueError, ElementTree.ParseError):
+        return False
+    wanted = [(e.tag, {key: e.attrib[key] for key in KEYS[e.tag]}) for e in elements]
+    if [name for name, _ in nodes] != [name for name, _ in wanted]:
+        return False
+    for (_, has), (_, wants) in zip(nodes, wanted, strict=True):
+        for key, value in wants.items():
+            if has.get(key) != value or (key not in TEXTS and number(value) != int(value)):
+                return False
+    return True
 
 
 def parse_block(element: ElementTree.Element) -> Block:
@@ -246,8 +335,8 @@ def sizes(text: str) -> list[int]:
     algo = ElementTree.fromstring(text).attrib
     chunks, least, most = (int(algo[key]) for key in ("nchunksperloop", "minBytes", "maxBytes"))
     first = max(1, -(-least // chunks))
-    last = max(first, most // chunks) if most else 1 << 40
     slot = ROOM[algo["proto"]][1]
+    last = max(first, most // chunks) if most else slot * TURNS
     ends = [first, last] + [slot // m + more for m in range(1, MOST + 1) for more in (0, 1)]
     found = sorted({end for end in ends if first <= end <= last})
     return [b for a, b in pairwise([0, *found]) if a == 0 or pieces(text, a) != pieces(text, b) or b == last]
@@ -256,6 +345,12 @@ def sizes(text: str) -> list[int]:
 def verdict(text: str, chunk_bytes: int, runs: int = 2, seed: int = 0) -> str:
     """The worst of some runs in each way: ``refused``, ``hangs``, ``wrong`` or ``right``."""
     found = []
+    if not same_text(text):
+        return "refused"
+    turns = -(-chunk_bytes // ROOM[ElementTree.fromstring(text).attrib["proto"]][1])
+    if turns > TURNS and re.search('depid="[0-9]', text):
+        # The number of a turn runs into the number of the call.
+        return "hangs"
     for in_place in ways(text):
         for n in range(runs):
             try:

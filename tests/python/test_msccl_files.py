@@ -229,6 +229,86 @@ def test_limits_of_the_executor_are_findings(tmp_path: Path) -> None:
         assert said in ran.out
 
 
+def noted(line: str, count: int) -> str:
+    """A tag with so many attributes more, in front of its own."""
+    return line.replace(" ", "".join(f' note{n}="1"' for n in range(count)) + " ", 1)
+
+
+def respelled(text: str, draw: random.Random) -> str:
+    """The file as XML with the same elements, in which some characters are written in another way."""
+    lines = text.splitlines()
+    for _ in range(draw.randrange(1, 4)):
+        at = draw.randrange(len(lines))
+        lines[at] = draw.choice(
+            [
+                lambda line: "  " + line,
+                lambda line: "\t" + line,
+                lambda line: line.replace(" ", "  ", 1),
+                lambda line: line.replace(" ", "   "),
+                lambda line: line.replace(" ", "\n", 1),
+                lambda line: line.replace('="', ' ="', 1),
+                lambda line: re.sub('="([^"]*)"', "='\\1'", line, count=1),
+                lambda line: line.replace("/>", " />"),
+                lambda line: re.sub('="([0-9])"', '="0\\1"', line, count=1),
+                lambda line: re.sub('(cnt|deps|srcoff)="([0-9])"', '\\1="01\\2"', line, count=1),
+                lambda line: noted(line, 4),
+                lambda line: noted(line, 8),
+                lambda line: line + "<!-- a=b -->",
+                lambda line: line + "<!--a=b -->",
+                lambda line: line.replace("</gpu>", "</gpu >"),
+                lambda line: line + "\r",
+            ]
+        )(lines[at])
+    return draw.choice(["", "", "", "\ufeff", '<?xml version="1.0"?>\n']) + "\n".join(lines)
+
+
+def test_the_text_of_a_file_is_what_the_parser_of_the_executor_takes(tmp_path: Path) -> None:
+    draw = random.Random(5)
+    path = tmp_path / "x.xml"
+    found: list[bool] = []
+    for _ in range(200):
+        text = respelled(gather(lambda _: [SEND, RECEIVE], 1), draw)
+        path.write_text(text, newline="")
+        try:
+            faults = check_msccl(path)["diagnostics"]
+        except InputError:
+            assert executor.verdict(text.lstrip("\ufeff"), 64) != "right"
+            continue
+        found.append(not faults)
+        assert found[-1] == (executor.verdict(text, 64) == "right"), (faults, text)
+    assert 40 < sum(found) < 150
+
+
+def test_waits_count_so_many_turns(tmp_path: Path) -> None:
+    path = tmp_path / "x.xml"
+    for proto, said in (("LL", "all up to 1 GiB a chunk (2 GiB)"), ("Simple", "all")):
+        text = gather(lambda _: [SEND, RECEIVE], 1, proto=proto)
+        path.write_text(text)
+        assert (check_msccl(path)["diagnostics"], check_msccl(path)["sizes"]) == ([], said)
+        most = 2 * executor.ROOM[proto][1] * executor.TURNS
+        for size, word in ((most, "proved"), (2 * most, "limit" if proto == "LL" else "proved")):
+            path.write_text(gather(lambda _: [SEND, RECEIVE], 1, proto=proto, maxBytes=size))
+            assert ({f["code"] for f in check_msccl(path)["diagnostics"]} or {"proved"}) == {word}
+            assert proto == "Simple" or (executor.verdict(text, size // 2) == "right") == (word == "proved")
+
+
+@pytest.mark.parametrize("copies", ["own", "late"])
+def test_a_copy_onto_itself_is_no_race_with_readers(copies: str, tmp_path: Path) -> None:
+    """Of an allgather that runs with two buffers and in place, whose own part is copied while it is sent."""
+    late = copies == "late"
+    gpus = []
+    for g in range(2):
+        p = 1 - g
+        exchange: list[Step] = [SEND, ("r", "o", p, "o", p, 1, -1, -1, 1)]
+        # The late copy is of the part that arrives, onto itself, and may write back what was there before.
+        own: Step = ("cpy", "o", p, "o", p, 1, -1, -1, 0) if late else ("cpy", "i", 0, "o", g, 1, -1, -1, 0)
+        gpus.append(gpu(g, (1, 2, 0), [block(0, (p, p), exchange), block(1, (-1, -1), [own])]))
+    (tmp_path / "x.xml").write_text(algo("allgather", 2, gpus, inplace=1, outofplace=int(not late)))
+    found = check_msccl(tmp_path / "x.xml")
+    assert {fault["code"] for fault in found["diagnostics"]} == ({"race", "undefined"} if late else set())
+    assert found["race_free"] is not late
+
+
 IDLE = 's="0" type="nop" srcbuf="i" srcoff="0" dstbuf="i" dstoff="0" cnt="0" depid="-1" deps="-1" hasdep="0"'
 
 

@@ -59,6 +59,18 @@ pub fn check(text: &str, asked: &Asked, method: Method) -> Result<Checked, Impor
     );
     let range = slots::sizes(&p, import::bytes(&p, asked));
     let hang = slots::hangs(&p, &running, range);
+    if let (Some(most), Some(counted)) = (range.1, slots::counted(&p))
+        && most > counted
+    {
+        let message = format!(
+            "a wait in {} counts turns up to {}, and the file takes {}; set maxBytes to at most {}, or use Simple",
+            p.protocol,
+            chunk(&p, counted),
+            chunk(&p, most),
+            counted.saturating_mul(u64::from(p.chunks))
+        );
+        found.push(of_file("limit", message));
+    }
     if let Some(hang) = &hang {
         let first = hang.circle.first();
         found.push(Finding {

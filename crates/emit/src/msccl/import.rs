@@ -290,6 +290,10 @@ impl Making<'_> {
         sinks.extend(to.filter(|_| step.kind.sends()).map(Operand::Stream));
         let len = u64::from(step.count) * u64::from(self.unit);
         let len = u32::try_from(len).map_err(|_| ImportError::new(step.line, format!("{len} elements in one step")))?;
+        if step.kind == Type::Copy && sources == sinks {
+            // In place, a copy onto itself leaves all as it is: others may read there meanwhile, and not write.
+            sinks = vec![Operand::Tmp(self.b.scratch(node, len))];
+        }
         Ok(self.b.combine(node, lane, len, &sources, &sinks))
     }
 

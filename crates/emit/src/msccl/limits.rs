@@ -35,6 +35,7 @@ pub fn of_program(p: &Program) -> Vec<(Option<NodeId>, String)> {
         let name = p.protocol.chars().take(40).collect::<String>();
         found.push((None, format!("proto=\"{name}\" is not a protocol; accepted are LL, LL128, Simple")));
     }
+    found.extend(p.refused.clone().map(|message| (None, message)));
     if !p.missing.is_empty() {
         let keys = p.missing.join(", ");
         found.push((None, format!("the executor does not load a file without {keys}; add what is missing to <algo>")));
@@ -42,6 +43,9 @@ pub fn of_program(p: &Program) -> Vec<(Option<NodeId>, String)> {
     for (g, gpu) in p.gpus.iter().enumerate() {
         let node = NodeId::new(g);
         let mut add = |message| found.push((Some(node), message));
+        if gpu.blocks.is_empty() {
+            add(format!("{node} has no thread block, and the executor starts no kernel without one"));
+        }
         if let Err(message) = check(node, &gpu.blocks) {
             add(message);
         }

@@ -17,9 +17,9 @@
 //! * `blocks`: the steps of each thread block; `waits`: what they wait for, and whether they may run in place;
 //! * `write`: the text. It is read back (`xml`, `parse`, `import`) and proved again before it is handed out.
 //!
-//! Reading goes by the executor's parser and kernel, not by the form of the file: `executed` has the steps as they run,
-//! `slots` the sizes at which connections are too short, `limits` what the executor holds, and `check` proves a file in
-//! each way and at each size for which the executor takes it.
+//! Reading goes by the executor's parser and kernel, not by the form of the file: `text` has what its parser takes,
+//! `executed` the steps as they run, `slots` the sizes at which connections are too short, `limits` what the executor
+//! holds, and `check` proves a file in each way and at each size for which the executor takes it.
 //!
 //! Source: the parser and the interpreter of msccl-executor-nccl (`src/misc/msccl/msccl_parser.cc`,
 //! `src/device/msccl_kernel_impl.h`), and the writer of msccl-tools (`msccl/language/ir.py`). `docs/export.md` says
@@ -37,6 +37,7 @@ mod pieces;
 mod places;
 mod program;
 mod slots;
+mod text;
 mod unit;
 mod waits;
 mod write;

@@ -10,6 +10,7 @@ use super::{
     limits,
     ops::{Buffer, Place},
     program::{Block, COLLECTIVES, Gpu, Meaning, Program, Step, Type},
+    text,
 };
 use crate::ImportError;
 
@@ -59,6 +60,7 @@ pub fn program(text: &str) -> Result<Program, ImportError> {
         min_bytes: bytes("minBytes")?,
         max_bytes: bytes("maxBytes")?,
         missing: needed.into_iter().filter(|key| !has(key)).collect(),
+        refused: text::refused(text),
         meaning: meaning(&algo)?,
         gpus: places.into_iter().flatten().collect(),
     })

@@ -136,6 +136,8 @@ pub struct Program {
     pub max_bytes: u64,
     /// Attributes without which the executor does not load the file.
     pub missing: Vec<&'static str>,
+    /// Why its parser refuses the text.
+    pub refused: Option<String>,
     pub meaning: Meaning,
     pub gpus: Vec<Gpu>,
 }

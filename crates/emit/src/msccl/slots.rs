@@ -56,6 +56,15 @@ impl Room {
     }
 }
 
+/// The most bytes of a chunk for which the flags of a program's waits count the turns. A turn moves the data of a slot;
+/// in `Simple` the turns are enough for chunks larger than the memory of a GPU.
+pub fn counted(p: &Program) -> Option<u64> {
+    const TURNS: u64 = 65_536;
+    let waits = p.gpus.iter().flat_map(|g| &g.blocks).flat_map(|b| &b.steps).any(|s| s.waits_for.is_some());
+    let is_short = waits && ["LL", "LL128"].contains(&p.protocol.as_str());
+    is_short.then(|| room(&p.protocol, p.kind).slot * TURNS)
+}
+
 /// Bytes of a chunk, from the fewest to the most; `None` has no bound.
 pub type Range = (u64, Option<u64>);
 
@@ -68,8 +77,8 @@ pub fn sizes(p: &Program, bytes: Option<u64>) -> Range {
     }
     let least = p.min_bytes.div_ceil(chunks).max(1);
     // Zero is no limit to the executor.
-    let most = (p.max_bytes > 0).then(|| (p.max_bytes / chunks).max(least));
-    (least, most)
+    let stated = (p.max_bytes > 0).then(|| p.max_bytes / chunks);
+    (least, stated.or(counted(p)).map(|most| most.max(least)))
 }
 
 /// The bytes of a call with a number of elements a rank.

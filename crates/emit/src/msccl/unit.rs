@@ -140,6 +140,7 @@ fn program(maker: &Maker<'_>, order: &[InstrId]) -> Result<Program, String> {
         min_bytes: bytes,
         max_bytes: bytes,
         missing: Vec::new(),
+        refused: None,
         meaning: Meaning {
             elements: Some(u64::from(c.elements)),
             dtype: Some(c.dtype),

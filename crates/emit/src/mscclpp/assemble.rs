@@ -57,6 +57,12 @@ impl Exporter<'_> {
         let groups: Vec<Vec<u32>> = self.switches.groups().into_iter().map(<[u32]>::to_vec).collect();
         let (input, output) = lengths(&c);
         let mut gpus = Vec::new();
+        let scratch = |n: usize| {
+            let raw = self.own[n] + self.copied[n] + self.temporary[n];
+            self.landed[n] + if self.is_ll() { raw.div_ceil(2) } else { raw }
+        };
+        // A GPU shifts the packets that it writes by half of its own scratch memory, so all have the same.
+        let same = (0..c.ranks).map(|gpu| scratch(NodeId(gpu).index())).max().filter(|_| self.is_ll());
         for gpu in 0..c.ranks {
             let node = NodeId(gpu);
             let mine: Vec<(At, At)> =
@@ -109,9 +115,7 @@ impl Exporter<'_> {
                 }
                 blocks.push(lists.block(blocks.len(), ops));
             }
-            let n = node.index();
-            let raw = self.own[n] + self.copied[n] + self.temporary[n];
-            let scratch = self.landed[n] + if self.is_ll() { raw.div_ceil(2) } else { raw };
+            let scratch = same.unwrap_or_else(|| scratch(node.index()));
             let semaphores = vec![json!({"init_value": 0}); shares as usize * count.saturating_sub(1)];
             let peers = |mine: &[(At, At)]| {
                 let of_a_share: Vec<u32> = mine.iter().map(|(_, peer)| peer.0).collect();

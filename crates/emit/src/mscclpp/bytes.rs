@@ -13,6 +13,8 @@ use super::{
 
 /// Bytes of a buffer that the kernels address.
 const BUFFER: u64 = u32::MAX as u64;
+/// Bytes of scratch memory that `reuse_resources` gives to the chunks of a plan.
+const SCRATCH: u64 = 64 << 20;
 /// Turns of a pipeline that the kernels count.
 const TURNS: u64 = u16::MAX as u64;
 
@@ -54,11 +56,25 @@ fn widest(plan: &Plan) -> u64 {
     plan.gpus.iter().map(chunks).max().unwrap_or(0).max(1)
 }
 
+/// Bytes of a chunk up to which the scratch memory of `reuse_resources`, which has one size, holds all chunks.
+fn circle(plan: &Plan, alignment: u64) -> Option<u64> {
+    let room = if plan.use_double_scratch_buffer { SCRATCH / 2 } else { SCRATCH };
+    let chunks = plan.gpus.iter().map(|gpu| u64::from(gpu.scratch_chunks)).max().filter(|&chunks| chunks > 0);
+    chunks.filter(|_| plan.reuse_resources).map(|chunks| room.div_ceil(chunks).next_multiple_of(alignment))
+}
+
 /// The size asked for is one that the loader accepts and whose offsets fit.
 fn asked(plan: &Plan, chunk: u64, message_chunks: u64, widest: u64, alignment: u64) -> Option<Fault> {
     let size = chunk.saturating_mul(message_chunks);
     let (least, most) = (plan.min_message_size.unwrap_or(0), plan.max_message_size.unwrap_or(u64::MAX));
-    let message = if !chunk.is_multiple_of(alignment) {
+    let circle = circle(plan, alignment).filter(|&circle| chunk > circle);
+    let message = if let Some(circle) = circle {
+        let largest = circle.saturating_mul(message_chunks);
+        format!(
+            "a chunk has {chunk} bytes; with reuse_resources, the runtime uses scratch memory in a circle for chunks of more \
+             than {circle} bytes, which is not checked; use messages of at most {largest} bytes, or leave reuse_resources out"
+        )
+    } else if !chunk.is_multiple_of(alignment) {
         format!("a chunk has {chunk} bytes; the loader accepts multiples of buffer_alignment, which is {alignment}")
     } else if !(least..=most).contains(&size) {
         format!("a message of {size} bytes is not between min_message_size and max_message_size ({least} to {most})")

@@ -144,6 +144,7 @@ pub fn references(plan: &Plan) -> Result<(), ImportError> {
     for (g, gpu) in plan.gpus.iter().enumerate() {
         let fail = |path: &str, message: String| Err(ImportError::new(0, format!("gpus[{g}].{path}: {message}")));
         let missing = |channel: &Channels| match channel.channel_type {
+            ChannelType::Switch if channel.buffer_type.is_none() => Some("buffer_type"),
             ChannelType::Switch => channel.rank_groups.is_none().then_some("rank_groups"),
             _ => channel.connected_to.is_none().then_some("connected_to"),
         };

@@ -11,7 +11,8 @@
 //!
 //! The access of a put on a port channel is complete for those who wait for a later signal on that channel, and for the
 //! thread block after a flush of it. Later means by the same thread, or after the threads met: the n-th put, the n-th
-//! signal and the n-th flush of an operation have thread n.
+//! signal and the n-th flush of an operation have thread n. Signals of several threads on one channel come in any order
+//! until the threads meet, so only who waits for all of them knows what each of them follows.
 
 use std::{collections::BTreeMap, rc::Rc};
 
@@ -109,6 +110,35 @@ fn pushed(pending: &mut BTreeMap<(usize, u32), Pending>, block: usize) {
     }
 }
 
+/// The signals of several threads on one port channel between two meetings, each with true for the last.
+fn mixed(program: &Program) -> FxHashMap<(At, usize), bool> {
+    let mut found = FxHashMap::default();
+    for (b, block) in program.blocks.iter().enumerate() {
+        let mut open: BTreeMap<u32, Vec<((At, usize), u32)>> = BTreeMap::new();
+        let mut close = |open: &mut BTreeMap<u32, Vec<((At, usize), u32)>>| {
+            for signals in std::mem::take(open).into_values() {
+                if signals.iter().any(|signal| signal.1 != signals[0].1) {
+                    let last = signals.len() - 1;
+                    found.extend(signals.into_iter().enumerate().map(|(n, (signal, _))| (signal, n == last)));
+                }
+            }
+        };
+        for (s, step) in block.steps.iter().enumerate() {
+            for (n, act) in step.acts.iter().enumerate() {
+                match act {
+                    Act::Sync | Act::Barrier { .. } => close(&mut open),
+                    Act::Signal { end, thread, .. } if program.ends[*end as usize].is_port => {
+                        open.entry(*end).or_default().push((((b, s), n), *thread));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        close(&mut open);
+    }
+    found
+}
+
 #[derive(Default)]
 struct BlockState {
     known: Known,
@@ -144,6 +174,8 @@ pub fn history(program: &Program, run: &Run, trust_relaxed: bool) -> Result<Hist
     let mut pending: BTreeMap<(usize, u32), Pending> = BTreeMap::new();
     let mut writers: FxHashMap<(u32, u32), usize> = FxHashMap::default();
     let mut barrier: Vec<usize> = Vec::new();
+    let mixed = mixed(program);
+    let mut together: BTreeMap<(usize, u32), Known> = BTreeMap::new();
     for &at in &run.order {
         poll();
         let (block, gpu) = (at.0, program.blocks[at.0].gpu);
@@ -164,9 +196,17 @@ pub fn history(program: &Program, run: &Run, trust_relaxed: bool) -> Result<Hist
                     }
                 }
                 Act::Signal { end, relaxed, thread } => {
-                    let mut known = blocks[block].known.clone();
-                    if let Some(puts) = pending.get(&(block, *end)) {
-                        puts.complete(*thread, &mut known);
+                    let follows = |thread: u32| {
+                        let mut known = blocks[block].known.clone();
+                        pending.get(&(block, *end)).into_iter().for_each(|puts| puts.complete(thread, &mut known));
+                        known
+                    };
+                    let mut known = follows(*thread);
+                    if let Some(is_last) = mixed.get(&(at, n)) {
+                        let all = together.entry((block, *end)).or_default();
+                        all.join(&known);
+                        // Before the last, the puts of no certain thread.
+                        known = if *is_last { std::mem::take(all) } else { follows(u32::MAX) };
                     }
                     carried.insert((at, n), (known, *relaxed && !trust_relaxed));
                 }

@@ -8,8 +8,8 @@
 //! last of them stands for all such pairs. Other plans between two launches are not looked at.
 //!
 //! With `use_double_scratch_buffer`, the runtime shifts the addresses of local accesses and of packets by half of
-//! scratch memory in each second launch. It does not shift plain data that another GPU, a switch or a port channel
-//! accesses.
+//! scratch memory in each second launch, which each GPU counts by its own. It does not shift plain data that another
+//! GPU, a switch or a port channel accesses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,6 +38,7 @@ const KEPT: usize = 64;
 pub fn faults(plan: &Plan, program: &Program, layout: &Layout, trust_relaxed: bool) -> Result<Vec<Fault>, ImportError> {
     let mut faults: Vec<Fault> = kept_buffers(plan).into_iter().collect();
     if plan.use_double_scratch_buffer {
+        faults.extend(unlike_halves(plan, program));
         faults.extend(unshifted(program));
     }
     if faults.is_empty() && program.moves().any(|(_, m)| m.has_packets()) {
@@ -67,6 +68,30 @@ fn kept_buffers(plan: &Plan) -> Option<Fault> {
         let message = "with reuse_resources, a launch reaches the input and output of other GPUs, and those behind a port \
                        channel, at the addresses of the first launch; use scratch memory, or leave reuse_resources out";
         Fault::of_gpu("relaunch", gpu.id, message.to_owned())
+    })
+}
+
+/// Packets between GPUs whose scratch memory has unlike halves: a GPU shifts what it writes by half of its own.
+fn unlike_halves(plan: &Plan, program: &Program) -> Option<Fault> {
+    let chunks = |gpu: u32| plan.gpus[gpu as usize].scratch_chunks;
+    let (place, to) = program.moves().find_map(|(step, m)| {
+        let packets = m.writes.iter().filter(|s| s.space == Space::Packets);
+        let unlike = { packets }.find(|s| chunks(s.gpu) != chunks(step.place.gpu))?;
+        Some((step.place, unlike.gpu))
+    })?;
+    // Resources that are used again have one size.
+    (!plan.reuse_resources).then(|| {
+        let (own, theirs) = (chunks(place.gpu), chunks(to));
+        let message = format!(
+            "{place} writes packets to gpu {to}, behind half of its own scratch memory in each second launch, and gpu {to} \
+             reads behind half of its own; gpu {} has {own} scratch_chunks and gpu {to} has {theirs}, so give both the same",
+            place.gpu
+        );
+        let trace = vec![
+            "launch 1 ends on all GPUs".to_owned(),
+            format!("{place} of launch 2 writes packets behind {own} of the chunks of gpu {to}, whose half has {theirs}"),
+        ];
+        Fault::at("relaunch", &place, message).with_trace(trace)
     })
 }
 

@@ -4,6 +4,7 @@
 
 use super::{
     fault::{Fault, Place},
+    layout::message_chunks,
     plan::{Buffer, ChannelType, Gpu, Name, Op, Plan, Slice, ThreadBlock},
 };
 
@@ -42,6 +43,9 @@ pub fn check(plan: &Plan, processors: u32) -> Vec<Fault> {
         let message = format!("min_message_size is {least}, and max_message_size only {most}");
         faults.push(Fault::of_plan("limit", message));
     }
+    if let Some(message) = no_message(plan) {
+        faults.push(Fault::of_plan("limit", message));
+    }
     if !(1..=THREADS).contains(&plan.num_threads_per_block) {
         let message = format!("num_threads_per_block is {}; a GPU starts 1 to {THREADS}", plan.num_threads_per_block);
         faults.push(Fault::of_plan("limit", message));
@@ -53,6 +57,7 @@ pub fn check(plan: &Plan, processors: u32) -> Vec<Fault> {
     for gpu in &plan.gpus {
         resident(gpu, processors, &mut faults);
         in_place(plan, gpu, &mut faults);
+        empty_scratch(plan, gpu, &mut faults);
         if let Some(value) = gpu.semaphores.iter().map(|s| s.init_value).find(|&value| value > i32::MAX as u32) {
             let message =
                 format!("init_value of a semaphore is {value}, which the runtime takes for a negative number");
@@ -78,6 +83,42 @@ pub fn check(plan: &Plan, processors: u32) -> Vec<Fault> {
         }
     }
     faults
+}
+
+/// Why the loader accepts no message: it compares the size with the plan's, and divides it into chunks.
+fn no_message(plan: &Plan) -> Option<String> {
+    let (least, most) = (plan.min_message_size.unwrap_or(0), plan.max_message_size?);
+    let chunks = message_chunks(plan).filter(|&chunks| chunks > 0)?;
+    let unit = u64::from(plan.buffer_alignment).saturating_mul(chunks).max(1);
+    let largest = most / unit * unit;
+    (least <= most && (largest == 0 || largest < least)).then(|| {
+        format!(
+            "the loader accepts no message: it divides one into {chunks} chunks of multiples of buffer_alignment, so into \
+             {unit} bytes, and no multiple of that is from min_message_size to max_message_size ({least} to {most})"
+        )
+    })
+}
+
+/// Scratch memory of other GPUs that cannot be registered since it is empty, or that a GPU without any of its own
+/// reaches at chunk 0 alone.
+fn empty_scratch(plan: &Plan, gpu: &Gpu, faults: &mut Vec<Fault>) {
+    let has_none = |id: u32| plan.gpus.get(id as usize).is_some_and(|gpu| gpu.scratch_chunks == 0);
+    let mut remote = gpu.remote_buffers.iter().filter(|remote| remote.buffer == Buffer::Scratch);
+    let message = if plan.reuse_resources {
+        let is_any = has_none(gpu.id) && remote.next().is_some();
+        is_any.then(|| {
+            "with reuse_resources, a GPU places chunks of remote scratch memory by its own scratch_chunks, which is 0 here; \
+             give it as many as the others"
+                .to_owned()
+        })
+    } else {
+        let found = remote.find(|remote| has_none(remote.rank));
+        found.map(|remote| {
+            let rank = remote.rank;
+            format!("a remote buffer is the scratch memory of gpu {rank}, which has none, and the executor cannot register it")
+        })
+    };
+    faults.extend(message.map(|message| Fault::of_gpu("limit", gpu.id, message)));
 }
 
 fn thread_block(gpu: u32, block: &ThreadBlock, faults: &mut Vec<Fault>) {
@@ -163,6 +204,9 @@ fn stray(op: &Op) -> Option<String> {
     }
     if !op.ops.is_empty() && name != Name::Pipeline {
         return Some(format!("{name} has ops, which the runtime passes over; only a pipeline has them"));
+    }
+    if name == Name::Pipeline && !(op.src_buff.is_empty() && op.dst_buff.is_empty()) {
+        return Some("a pipeline has no buffers, and the loader reads those that it is given".to_owned());
     }
     let kinds = |slice: &Slice| {
         [slice.buffer.is_some(), slice.buffer_id.is_some(), slice.switch_channel_id.is_some()]

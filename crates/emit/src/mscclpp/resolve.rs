@@ -234,7 +234,8 @@ pub fn resolve(plan: &Plan, layout: &Layout) -> Result<(Program, Vec<Fault>), Im
                     return Err(ImportError::new(0, format!("{path}: a pipeline has an iter_context")));
                 };
                 if op.ops.is_empty() {
-                    continue;
+                    let path = format!("gpus[{g}].threadblocks[{b}].ops[{n}]");
+                    return Err(ImportError::new(0, format!("{path}: a pipeline has ops, which the loader counts")));
                 }
                 let unit = layout.unit(context.unit_size);
                 let turns = (u64::from(context.num_chunks) * u64::from(layout.grains)).div_ceil(u64::from(unit));

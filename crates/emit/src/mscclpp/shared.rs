@@ -1,6 +1,6 @@
-//! Channel ends and semaphores that several thread blocks of a GPU use. The order of their uses has to be the same in
-//! every run: each use comes after the one before it, by barriers and semaphores of the GPU between meetings of the
-//! threads.
+//! Channel ends and semaphores that several thread blocks of a GPU use, or several threads of one: the n-th channel or
+//! semaphore of an operation is used by thread n. The order of the uses has to be the same in every run: each use comes
+//! after the one before it, by barriers and semaphores of the GPU between meetings of the threads.
 //!
 //! If that holds for one run, it holds for all. Take the first step of another run that gets another signal than here:
 //! the use before it has not happened there. But what orders the two here has happened in the same way there, since all
@@ -9,24 +9,30 @@
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
-use unisono_base::limits;
+use unisono_base::{limits, narrow};
 
 use super::{
     fault::Fault,
-    program::{Act, Program},
+    program::{Act, Program, Step},
     run::{At, Run},
 };
 
 /// The use of a channel end or a semaphore: what is done, and the number of the end or the semaphore.
 type Use = (&'static str, u32);
 
-fn use_of(act: &Act) -> Option<Use> {
-    Some(match act {
-        Act::Signal { end, .. } => ("signal", *end),
-        Act::Wait { end, .. } => ("wait on", *end),
-        Act::Acquire(semaphore) => ("acquire", *semaphore),
-        Act::Release(semaphore) => ("release", *semaphore),
-        Act::Sync | Act::Barrier { .. } | Act::Flush { .. } | Act::Move(_) => return None,
+/// The uses of a step, each with the thread that does it and the kind of what it tells, if nothing tells two of a kind
+/// apart that have the same meeting before them.
+fn uses(step: &Step) -> impl Iterator<Item = (Use, u32, Option<bool>)> {
+    step.acts.iter().enumerate().filter_map(|(n, act)| {
+        let thread = narrow::<u32>(n);
+        Some(match act {
+            // Which puts a signal on a port channel follows is for `knowledge`.
+            Act::Signal { end, relaxed, thread } => (("signal", *end), *thread, Some(*relaxed)),
+            Act::Wait { end, .. } => (("wait on", *end), thread, None),
+            Act::Acquire(semaphore) => (("acquire", *semaphore), thread, None),
+            Act::Release(semaphore) => (("release", *semaphore), thread, Some(false)),
+            Act::Sync | Act::Barrier { .. } | Act::Flush { .. } | Act::Move(_) => return None,
+        })
     })
 }
 
@@ -89,11 +95,11 @@ impl Clocks {
 
 /// The faults of uses that nothing orders, where `done` steps of each thread block have run.
 pub fn unordered(program: &Program, run: &Run, done: &[usize]) -> Vec<Fault> {
-    let mut users: BTreeMap<Use, (usize, bool)> = BTreeMap::new();
+    let mut users: BTreeMap<Use, ((usize, u32), bool)> = BTreeMap::new();
     for (b, block) in program.blocks.iter().enumerate() {
-        for found in block.steps.iter().flat_map(|step| &step.acts).filter_map(use_of) {
-            let (first, is_shared) = users.entry(found).or_insert((b, false));
-            *is_shared |= *first != b;
+        for (found, thread, _) in block.steps.iter().flat_map(uses) {
+            let (first, is_shared) = users.entry(found).or_insert(((b, thread), false));
+            *is_shared |= *first != (b, thread);
         }
     }
     users.retain(|_, (_, is_shared)| *is_shared);
@@ -101,22 +107,33 @@ pub fn unordered(program: &Program, run: &Run, done: &[usize]) -> Vec<Fault> {
         return Vec::new();
     }
     let (mut clocks, mut faults) = (Clocks::default(), Vec::new());
-    let mut last: BTreeMap<Use, At> = BTreeMap::new();
+    // The uses that no later one is known to come after.
+    let mut open: BTreeMap<Use, Vec<(At, u32, Option<bool>)>> = BTreeMap::new();
     let pending = (0..done.len()).map(|block| (block, done[block]));
     let pending = pending.filter(|&(block, step)| step < program.blocks[block].steps.len());
     for (at, has_run) in run.order.iter().map(|&at| (at, true)).chain(pending.map(|at| (at, false))) {
         limits::spend("the order of shared channels", 8);
-        for found in program.step(at).acts.iter().filter_map(use_of) {
+        for (found, thread, kind) in uses(program.step(at)) {
             if !users.contains_key(&found) {
                 continue;
             }
-            let before = last.get(&found).copied().filter(|before| before.0 != at.0);
-            let known = |before: At| clocks.known.get(&at.0).and_then(|known| known.get(&before.0)).copied();
-            if let Some(before) = before.filter(|&before| known(before).is_none_or(|step| step <= before.1)) {
+            let known = |before: At| {
+                let of_block = clocks.known.get(&at.0).and_then(|known| known.get(&before.0));
+                of_block.is_some_and(|&step| step > before.1)
+            };
+            // The waits of one operation end together, for whatever comes after it.
+            let together = |before: At| before == at;
+            let alike = |before: At, of: Option<bool>| before.0 == at.0 && kind.is_some() && of == kind;
+            let earlier = open.entry(found).or_default();
+            let other = earlier.iter().find(|&&(before, by, of)| {
+                (before.0, by) != (at.0, thread) && !together(before) && !alike(before, of) && !known(before)
+            });
+            if let Some(&(before, ..)) = other {
                 users.remove(&found);
                 faults.push(fault(program, found, before, at));
             } else if has_run {
-                last.insert(found, at);
+                earlier.retain(|&(before, ..)| !known(before));
+                earlier.push((at, thread, kind));
             }
         }
         if has_run {
@@ -133,6 +150,14 @@ fn fault(program: &Program, (does, id): Use, before: At, at: At) -> Fault {
         let (gpu, index, _) = program.semaphores[id as usize];
         format!("semaphore {index} of gpu {gpu}")
     };
+    if before.0 == at.0 {
+        let message = format!(
+            "two threads of the thread block {does} {thing}, here and in {}; which of them comes first is open, so put a nop \
+             between them, or give each a channel or semaphore of its own",
+            program.step(before).place
+        );
+        return Fault::at("shared", &program.step(at).place, message);
+    }
     let blocks = [before.0.min(at.0), before.0.max(at.0)].map(|block| program.blocks[block].id);
     let message = format!(
         "thread blocks {} and {} both {does} {thing}; which of them comes first is open, so give each its own, or put a barrier between them",

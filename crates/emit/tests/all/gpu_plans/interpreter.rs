@@ -151,7 +151,8 @@ impl<'a> Machine<'a> {
                 first.insert('s', vec![u64::MAX; 2 * halves * length("scratch_chunks")]);
             }
             memory.push(all);
-            packets.push(vec![None; halves * length("scratch_chunks")]);
+            let widest = gpus.iter().map(|gpu| number(gpu, "scratch_chunks")).max().unwrap_or(0);
+            packets.push(vec![None; halves * widest * grains]);
             for (n, s) in list(gpu, "semaphores").iter().enumerate() {
                 semaphores.insert((g, n), s["init_value"].as_i64().unwrap());
             }
@@ -416,7 +417,8 @@ impl<'a> Machine<'a> {
             from += at;
             to = to.min(from + unit);
         }
-        let half = number(&self.plan["gpus"][gpus[0]], "scratch_chunks") * self.grains;
+        // Each GPU counts the half by its own scratch memory, and accesses that of others by it too.
+        let half = number(&self.plan["gpus"][block.gpu], "scratch_chunks") * self.grains;
         let is_local = gpus == [block.gpu] && slice["type"].is_string() && op["channel_type"] != "port";
         let shift = match (self.is_shifted(block.gpu), packets, buffer == 's' && is_local) {
             (true, true, _) => half,

@@ -29,6 +29,27 @@ fn packets_without_a_second_place_are_refused_or_harmless() {
     assert!(failed > 2, "{failed}");
 }
 
+#[test]
+fn gpus_with_unlike_halves_miss_each_others_packets() {
+    let (mut failed, mut tried) = (0, 0);
+    for n in [2, 3] {
+        for (name, plan, grains) in all(n).into_iter().filter(|(_, plan, _)| plan["protocol"] == "LL") {
+            for gpu in 0..n {
+                let mut plan = plan.clone();
+                let own = &mut plan["gpus"][gpu]["scratch_chunks"];
+                *own = json!(own.as_u64().unwrap() + 1);
+                let found = checked(&plan).unwrap();
+                let fails = (0..6).any(|seed| wrong(&plan, grains, seed).is_some());
+                assert!(found.diagnostics.iter().all(|d| d.code == "relaunch" && !d.trace.is_empty()), "{name} on {n}");
+                assert_eq!(fails, found.relaunch == Some(false), "{name} on {n}, more scratch memory of gpu {gpu}");
+                failed += usize::from(fails);
+                tried += 1;
+            }
+        }
+    }
+    assert!(failed > tried / 2, "{failed} of {tried}");
+}
+
 /// A broadcast of packets from gpu 0 to gpu 1, with an answer if the root waits.
 fn broadcast(answers: bool) -> Value {
     let mut w = Writer::new("broadcast", "LL", false, 2, 1, [1, 1, 1]);
@@ -138,6 +159,22 @@ fn a_signal_follows_the_puts_of_its_own_thread_only() {
     assert!(codes(&port(false, 0)).contains(&"race") && fails(&port(false, 0)));
     assert_eq!((codes(&port(true, 0)), fails(&port(true, 0))), (Vec::new(), false));
     assert_eq!((codes(&port(false, 1)), fails(&port(false, 1))), (Vec::new(), false));
+}
+
+#[test]
+fn one_of_two_signals_of_two_threads_tells_of_neither_put() {
+    for meets in [false, true] {
+        let mut plan = port(meets, 1);
+        for g in 0..2 {
+            plan["gpus"][g]["scratch_chunks"] = json!(1);
+            let ops = plan["gpus"][g]["threadblocks"][0]["ops"].as_array_mut().unwrap();
+            let first = ops.iter().position(|op| op["name"] == "wait" && op["channel_type"] == "port").unwrap();
+            let early =
+                json!({"name": "copy", "src_buff": [local("o", 2 * (1 - g), 1)], "dst_buff": [local("s", 0, 1)]});
+            ops.insert(first + 2, early);
+        }
+        assert_eq!(codes(&plan).contains(&"race"), !meets, "{:?}", checked(&plan).unwrap().diagnostics);
+    }
 }
 
 #[test]

@@ -246,6 +246,81 @@ fn thread_blocks_share_a_channel_in_an_order() {
 }
 
 #[test]
+fn threads_of_a_block_share_a_channel_in_an_order() {
+    let with = |name: &str, meets: bool| {
+        let mut plan = two(false, true, true);
+        for g in 0..2 {
+            let ops = plan["gpus"][g]["threadblocks"][0]["ops"].as_array_mut().unwrap();
+            for other in ["signal", "wait"] {
+                let at = ops.iter().position(|op| op["name"] == other).unwrap();
+                let mut both = ops[at].clone();
+                both["channel_ids"] = json!([0, 0]);
+                // The second thread uses the channel too, after a meeting or whenever it comes there.
+                let behind = if meets && other == name { vec![json!({"name": "nop"}), both] } else { vec![both] };
+                let behind = if other == name || name == "both" { behind } else { vec![ops[at].clone(); 2] };
+                ops.splice(at + 1..at + 1, behind);
+            }
+        }
+        codes(&plan)
+    };
+    assert_eq!(with("wait", false), ["shared"; 2]);
+    assert_eq!(with("wait", true), Vec::<&str>::new());
+    // Nothing tells two signals of a memory channel apart.
+    assert_eq!(with("signal", false), Vec::<&str>::new());
+}
+
+#[test]
+fn scratch_memory_in_a_circle_is_refused() {
+    let mut plan = named("allreduce scratch");
+    plan["reuse_resources"] = json!(true);
+    plan["max_message_size"] = json!(1u64 << 32);
+    let chunks = plan["gpus"][0]["scratch_chunks"].as_u64().unwrap();
+    let (inputs, most) = (plan["gpus"][0]["input_chunks"].as_u64().unwrap(), (64u64 << 20).div_ceil(chunks) / 16 * 16);
+    let circle = |chunk: u64| {
+        let asked = Asked { elements: Some(chunk / 4 * inputs), ..Asked::default() };
+        let found = check(&plan.to_string(), &asked, Options::default()).unwrap();
+        found.diagnostics.iter().any(|d| d.message.contains("in a circle"))
+    };
+    assert_eq!([circle(most), circle(most + 16)], [false, true]);
+    // Without scratch memory of its own, a GPU would place all chunks of the others at one place.
+    plan["gpus"][0]["scratch_chunks"] = json!(0);
+    assert!(codes(&plan).contains(&"limit"));
+}
+
+#[test]
+fn what_the_loader_refuses_or_cannot_follow_is_told() {
+    let with = |edit: &dyn Fn(&mut Value)| {
+        let mut plan = two(false, true, true);
+        edit(&mut plan);
+        match checked(&plan) {
+            Ok(found) => found.diagnostics.iter().map(|d| d.code.to_owned()).collect::<Vec<_>>(),
+            Err(error) => vec![error],
+        }
+    };
+    let bounds = |least: u64, most: u64| {
+        with(&move |plan| (plan["min_message_size"], plan["max_message_size"]) = (json!(least), json!(most)))
+    };
+    // Two chunks of 16 bytes are the shortest output.
+    assert_eq!([bounds(0, 31), bounds(33, 63)], [["limit"], ["limit"]]);
+    assert_eq!([bounds(0, 32), bounds(33, 64)], [Vec::<String>::new(), Vec::new()]);
+    let remote = json!({"rank": 1, "type": "s", "access_channel_types": ["memory"]});
+    let add = |list: &'static str, item: Value| {
+        with(&move |plan| plan["gpus"][0][list].as_array_mut().unwrap().push(item.clone()))
+    };
+    assert_eq!(add("remote_buffers", remote), ["limit"]);
+    let switch = json!({"channel_type": "switch", "rank_groups": []});
+    assert_eq!(add("channels", switch), ["gpus[0].channels[1]: missing field `buffer_type`"]);
+    let pipeline = |rest: Value| {
+        let mut op = json!({"name": "pipeline", "iter_context": {"unit_size": 65536, "num_chunks": 1}});
+        rest.as_object().unwrap().iter().for_each(|(key, value)| op[key] = value.clone());
+        with(&move |plan| plan["gpus"][0]["threadblocks"][0]["ops"].as_array_mut().unwrap().push(op.clone()))
+    };
+    assert_eq!(pipeline(json!({})).len(), 1);
+    let nop = json!([{"name": "nop"}]);
+    assert_eq!(pipeline(json!({"ops": nop, "dst_buff": [{"buffer_id": 7, "index": 0, "size": 1}]})), ["limit"]);
+}
+
+#[test]
 fn operations_inside_others_than_pipelines_are_refused() {
     let mut plan = two(false, true, true);
     let ops = plan["gpus"][0]["threadblocks"][0]["ops"].as_array_mut().unwrap();
