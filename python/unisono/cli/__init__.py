@@ -9,6 +9,7 @@ import io
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from importlib import import_module
 from keyword import iskeyword
@@ -83,6 +84,15 @@ class _Program(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         return command(cmd_name) if cmd_name in NAMES else None
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command; an option that is given twice and takes one value has a note."""
+        name, found, rest = super().resolve_command(ctx, args)
+        if found is not None:
+            _note_repeated(found, rest)
+        return name, found, rest
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         for title, names in GROUPS.items():
             with formatter.section(title):
@@ -132,6 +142,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         note_large_work(None)
     return code if isinstance(code, int) else 0
+
+
+def _note_repeated(command: click.Command, arguments: Sequence[str]) -> None:
+    """Prints a note for each option of which only the last value counts. Wrong options are reported by the command."""
+    context = command.context_class(command, **command.context_settings)
+    try:
+        order = command.make_parser(context).parse_args(list(arguments))[2]
+    except click.UsageError:
+        return
+    for parameter, times in Counter(order).items():
+        if times > 1 and isinstance(parameter, click.Option) and not parameter.multiple:
+            # A flag that is given twice says the same twice, unless it can be negated.
+            if parameter.is_flag and not parameter.secondary_opts:
+                continue
+            click.echo(f"note: {parameter.opts[-1]} is given {times} times; the last one counts", err=True)
 
 
 def _spell(failure: UnicodeError) -> tuple[str | bytes, int]:

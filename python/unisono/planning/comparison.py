@@ -48,6 +48,10 @@ def compare(
     if not listed or not where:
         raise InputError("a comparison needs at least one workload and one machine")
     opened = [_opened(one) for one in listed]
+    rates = {"tflops": tflops, "memory_gb_per_second": memory_gb_per_second}
+    given = next((name for name, rate in rates.items() if rate is not None), None)
+    if given is not None and not any(isinstance(one, WorkloadGraph) and one.counts_operations for one in opened):
+        raise InputError(f"{given} changes nothing: no workload counts operations, and all state the times of compute")
     rows: list[ComparisonRow] = []
     failed: Error | None = None
     for program in opened:
@@ -89,8 +93,10 @@ def _row(
     program: str | WorkloadGraph, machine: Machine, level: str, overlap: bool, rates: tuple[float | None, float | None]
 ) -> ComparisonRow:
     if isinstance(program, WorkloadGraph):
+        # Programs that state the times of compute have no use for rates.
+        tflops, memory = rates if program.counts_operations else (None, None)
         report: WorkloadReport = step(
-            program, machine, level=level, overlap=overlap, tflops=rates[0], memory_gb_per_second=rates[1]
+            program, machine, level=level, overlap=overlap, tflops=tflops, memory_gb_per_second=memory
         )
     else:
         report = workload(program, machine, level=level, overlap=overlap)
