@@ -114,11 +114,11 @@ INPUTS: Mapping[str, tuple[tuple[str, ...], set[str]]] = {
     ),
     "verify a file of MSCCL": (
         ("verify", "ranks.xml"),
-        {"--elements", "--bytes", "--dtype", "--op", "--root", "--machine", "--method", "--seed"},
+        {"--elements", "--bytes", "--dtype", "--op", "--root", "--machine", "--method", "--seed", "--check"},
     ),
     "verify a placed file of MSCCL": (
         ("verify", "ranks.xml", "--machine", "archer"),
-        {"--elements", "--bytes", "--dtype", "--op", "--root", *_PART, "--method", "--seed"},
+        {"--elements", "--bytes", "--dtype", "--op", "--root", *_PART, "--method", "--seed", "--check"},
     ),
     "check a certificate": (("verify", "ranks.sched", "--check", "ranks.cert"), set()),
     "emit a file": (("emit", "ranks.sched", "--format", "goal", "-o", "out.goal"), {"--machine", "--fail"}),
