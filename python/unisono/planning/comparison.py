@@ -11,7 +11,7 @@ from unisono.base.messages import shown
 from unisono.base.names import did_you_mean
 from unisono.base.reports import ComparisonRow, WorkloadReport
 from unisono.machines.descriptions import machine as machine_of
-from unisono.planning.programs import price, read_workload, step
+from unisono.planning.programs import price, read_workload, step, takes_rates
 from unisono.planning.workloads import workload
 
 __all__ = ["compare"]
@@ -50,7 +50,7 @@ def compare(
     opened = [_opened(one) for one in listed]
     rates = {"tflops": tflops, "memory_gb_per_second": memory_gb_per_second}
     given = next((name for name, rate in rates.items() if rate is not None), None)
-    if given is not None and not any(isinstance(one, WorkloadGraph) and one.counts_operations for one in opened):
+    if given is not None and not any(isinstance(one, WorkloadGraph) and takes_rates(one) for one in opened):
         raise InputError(f"{given} changes nothing: no workload counts operations, and all state the times of compute")
     rows: list[ComparisonRow] = []
     failed: Error | None = None
@@ -94,7 +94,7 @@ def _row(
 ) -> ComparisonRow:
     if isinstance(program, WorkloadGraph):
         # Programs that state the times of compute have no use for rates.
-        tflops, memory = rates if program.counts_operations else (None, None)
+        tflops, memory = rates if takes_rates(program) else (None, None)
         report: WorkloadReport = step(
             program, machine, level=level, overlap=overlap, tflops=tflops, memory_gb_per_second=memory
         )

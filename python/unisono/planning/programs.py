@@ -17,7 +17,7 @@ from unisono.machines.cables import same_cables, stated_rates, with_rate
 from unisono.machines.descriptions import machine as machine_of
 from unisono.planning.emission import emit_files
 
-__all__ = ["price", "read_workload", "step"]
+__all__ = ["price", "read_workload", "step", "takes_rates"]
 
 #: Endings of files with a schedule.
 _SCHEDULES = (".sched", ".xml")
@@ -174,6 +174,11 @@ def _timed(
     return report
 
 
+def takes_rates(graph: WorkloadGraph) -> bool:
+    """Whether the rates of an accelerator may decide about times of a program; other files state them."""
+    return graph.counts_operations or graph.format in _COUNTING
+
+
 def _require_effect(graph: WorkloadGraph, rates: Mapping[str, float | None]) -> None:
     """Refuses rates of the accelerator for a program whose file states the times of compute.
 
@@ -182,7 +187,7 @@ def _require_effect(graph: WorkloadGraph, rates: Mapping[str, float | None]) -> 
 
     """
     given = next((key for key, value in rates.items() if value is not None), None)
-    if given is not None and not graph.counts_operations and graph.format not in _COUNTING:
+    if given is not None and not takes_rates(graph):
         raise InputError(f"{given} changes nothing: {graph.name} states the times of its compute, and counts none")
 
 

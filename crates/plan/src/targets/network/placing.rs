@@ -101,8 +101,8 @@ fn on_own_switches(
     }
     for (node, neighbors) in neighbors.iter().enumerate().skip(ranks as usize) {
         let is_linked = |switch: u32| {
-            let placed = neighbors.iter().filter_map(|&neighbor| places.get(neighbor));
-            placed.into_iter().all(|&place| plane.links_between(place, switch).next().is_some())
+            let mut placed = neighbors.iter().filter_map(|&neighbor| places.get(neighbor));
+            placed.all(|&place| plane.links_between(place, switch).next().is_some())
         };
         let free = (plane.accelerators()..plane.nodes()).filter(|switch| !places[ranks as usize..].contains(switch));
         let found = free.filter(|&switch| computing.class(switch).is_some()).find(|&switch| is_linked(switch));
