@@ -252,25 +252,58 @@ def _program(name: str) -> _Read:
     return {"name": graph.name, "format": graph.format, "ranks": graph.ranks, "nodes": sum(graph.nodes)}, [], text
 
 
-#: How the files of `unisono export` begin.
+#: Lines of rules for NCCL, for NCCLX (sizes as an interval) and for UCC, without comments.
+_OF_NCCL = r"(allgather|allreduce|broadcast|reduce|reducescatter) *, *{} *, *\w+ *, *(ll|ll128|simple|\*) *,"
 _RULES = (
-    ("openmpi-rules", rb"# Rules for coll/tuned of Open MPI"),
-    ("openmpi-json", rb'\s*{\s*"rule_file_version"'),
-    ("mpich-json", rb'\s*{\s*"collective=\w+"'),
-    ("ucc", rb"# Scores of UCC's"),
-    ("ncclx-csv", rb"# Rules for the tuner of NCCLX"),
-    ("nccl-tuner-csv", rb"# Lines for NCCL's example tuner plugin"),
+    ("openmpi-json", r'\s*{(?s:.*)"rule_file_version"'),
+    ("mpich-json", r'\s*{\s*"collective=\w+"'),
+    ("ucc", r"\s*(export +)?UCC_\w+_TUNE *="),
+    ("nccl-tuner-csv", r"\s*" + _OF_NCCL.format(r"\d+ *, *\d+")),
+    ("ncclx-csv", r"\s*" + _OF_NCCL.format(r"(\d+|\*|[\[(]\d* *, *\d*[\])])")),
 )
 
 
 def _rules_of(head: bytes) -> str | None:
-    """The format of a file of rules for a library, by its first bytes."""
-    return next((name for name, begin in _RULES if re.match(begin, head)), None)
+    """The format of a file of rules for a library, by its first bytes without comments."""
+    text = head.decode("utf-8", "replace")
+    whole = len(head) < _HEAD
+    kept = "\n".join(line.partition("#")[0] for line in (text if whole else text.rpartition("\n")[0]).split("\n"))
+    found = next((name for name, begin in _RULES if re.match(begin, kept)), None)
+    return found or ("openmpi-rules" if _are_rules_of_openmpi(kept.split(), whole) else None)
+
+
+def _are_rules_of_openmpi(words: list[str], whole: bool) -> bool:
+    """Whether words are classic rules of Open MPI, or where the file is longer, the beginning of such rules.
+
+    Numbers follow counts of what follows: collectives, sizes of communicators, messages of four numbers (five in
+    version 2).
+    """
+    version = re.fullmatch(r"rule-file-version-(\d+)", words[0]) if words else None
+    numbers = words[1:] if version else words
+    if not all(word.isascii() and word.isdigit() and len(word) < 20 for word in numbers):
+        return False
+    width = 5 if version and int(version[1]) > 1 else 4
+    left = iter(map(int, numbers))
+    try:
+        collectives = next(left)
+        for _ in range(collectives):
+            next(left)
+            for _ in range(next(left)):
+                next(left)
+                for _ in range(next(left) * width):
+                    next(left)
+    except StopIteration:
+        return not whole and len(numbers) > _MANY
+    return collectives > 0 and next(left, None) is None
+
+
+#: Numbers after which cut off rules of Open MPI are taken for such rules.
+_MANY = 64
 
 
 def _rules(name: str) -> _Read:
     text = read_text(name, MOST_DESCRIPTION_BYTES)
-    return {"format": _rules_of(text[:_HEAD].encode())}, [], text
+    return {"format": _rules_of(text.encode()[:_HEAD])}, [], text
 
 
 def _words(params: dict[str, str]) -> str:

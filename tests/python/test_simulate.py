@@ -179,7 +179,7 @@ def test_choice_of_pes_stays_small() -> None:
         (["--queue-depth", "-1"], ["queue_depth", "-1"]),
         (["--noop-probability", "1"], ["noop_probability", "1"]),
         (["--noop-probability", "nan"], ["noop_probability"]),
-        (["--seed", "-1"], ["seed", "-1"]),
+        (["--noop-probability", "0.1", "--seed", "-1"], ["seed", "-1"]),
         (["--sim", "dice"], ["dice", "fabric"]),
         (["--dtype", "f64"], ["f64"]),
         (["--trace-pes", "all"], ["--trace"]),

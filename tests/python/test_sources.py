@@ -43,6 +43,7 @@ VALUES: Mapping[str, tuple[str, ...]] = {
     "--in-place": ("--in-place",),
     "--gpus-per-box": ("--gpus-per-box", "2"),
     "--thread-blocks": ("--thread-blocks", "2"),
+    "--jobs": ("--jobs", "2"),
     "--sim": ("--sim", "endpoint"),
     "--queue-depth": ("--queue-depth", "2"),
     "--noop-probability": ("--noop-probability", "0.5"),
@@ -83,7 +84,7 @@ _OF_VGG = {"--nodes", "--minibatch", "--algorithm"}
 _GOAL = {"--L", "--o", "--g", "--G", "--O", "--S", "--zero-byte"}
 _OF_WAFER = {"--queue-depth", "--noop-probability", "--calibrated"}
 _OF_RANKS = {"--late", "--noise", "--timeline"}
-_RUN = {"--sim", "--seed", "--trace", "--trace-pes"}
+_RUN = {"--sim", "--trace", "--trace-pes"}
 
 #: Options by the library's words for them.
 RECORDS = {
@@ -107,6 +108,18 @@ INPUTS: Mapping[str, tuple[tuple[str, ...], set[str]]] = {
         ("verify", "pair.json"),
         {"--elements", "--bytes", "--dtype", "--method", "--trust-relaxed", "--processors"},
     ),
+    "verify a file exactly": (
+        ("verify", "ranks.sched", "--method", "exact"),
+        {"--machine", "--fail", "--certificate", "--check"},
+    ),
+    "verify a file of MSCCL": (
+        ("verify", "ranks.xml"),
+        {"--elements", "--bytes", "--dtype", "--op", "--root", "--machine", "--method", "--seed", "--check"},
+    ),
+    "verify a placed file of MSCCL": (
+        ("verify", "ranks.xml", "--machine", "archer"),
+        {"--elements", "--bytes", "--dtype", "--op", "--root", *_PART, "--method", "--seed", "--check"},
+    ),
     "check a certificate": (("verify", "ranks.sched", "--check", "ranks.cert"), set()),
     "emit a file": (("emit", "ranks.sched", "--format", "goal", "-o", "out.goal"), {"--machine", "--fail"}),
     "emit a placed file": (("emit", "ranks.sched", "--machine", "archer", "--format", "goal", "-o", "out.goal"), _PART),
@@ -121,7 +134,7 @@ INPUTS: Mapping[str, tuple[tuple[str, ...], set[str]]] = {
     ),
     "simulate a file of switches": (
         ("simulate", "switches.sched"),
-        {"--machine", "--fail", "--goal", "--sim", "--seed", "--beside"},
+        {"--machine", "--fail", "--goal", "--sim", "--beside"},
     ),
     "simulate a placed file": (
         ("simulate", "ranks.sched", "--machine", "archer"),
@@ -139,6 +152,14 @@ INPUTS: Mapping[str, tuple[tuple[str, ...], set[str]]] = {
     "simulate a program on a network": (
         ("simulate", "--goal", "ranks.goal", "--machine", "torus2d-small"),
         {"--fail", *_RUN, *_OF_RANKS},
+    ),
+    "simulate noise": (
+        ("simulate", "ranks.sched", "--noise", "uniform:1"),
+        {"--machine", "--fail", "--model", "--goal", "--seed", *_RUN, *_OF_RANKS},
+    ),
+    "traffic that is not drawn": (
+        ("traffic", "alltoall", "--machine", "ring.toml", "--bytes", "4KiB", "--level", "flow"),
+        {"--nodes", "--fail", "--algorithm", "--param", "--plot"},
     ),
     "sweep a subset": (
         ("sweep", "allreduce", "--machine", "piuma", "--nodes", "4", "--subset", "1,3", "--elements", "16"),
@@ -182,6 +203,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     un.save(switches, folder / "switches.sched")
     ranks = un.load(folder / "ranks.sched")
     un.emit(ranks, "goal", folder / "ranks.goal")
+    un.emit(ranks, "msccl-xml", folder / "ranks.xml")
+    (folder / "ring.txt").write_text("0 1\n1 2\n2 0\n")
+    (folder / "ring.toml").write_text(un.import_machine(folder / "ring.txt").to_toml())
     (folder / "ranks.cert").write_text(ranks.certificate())
     module = "HloModule m\n\nENTRY %e (x: f32[]) -> f32[] {\n  ROOT %x = f32[] parameter(0)\n}\n"
     shutil.copy(ROOT / "crates/fuzz/corpus/gpu-plan/allgather.json", folder / "pair.json")

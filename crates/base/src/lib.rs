@@ -1,6 +1,7 @@
 //! What every other crate speaks in: dense ids, units, element spans, diagnostics.
 
 mod diagnostic;
+pub mod exact;
 mod excerpt;
 mod id;
 pub mod interrupt;

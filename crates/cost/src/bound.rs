@@ -73,8 +73,9 @@ fn largest(problem: &CostProblem, standing: Standing) -> Option<(&'static dyn Bo
     standing.filter_map(|bound| Some((bound, bound.time(problem)?))).max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// Returns the condition of a bound, and with it what the file of the machine may leave out.
+/// Returns the condition of a bound, and with it what the file of the machine assumes or may leave out.
 pub fn assumption(bound: &dyn Bound, part: &dyn Any) -> String {
-    let caveat = part.downcast_ref::<NetworkPart>().map_or("", |part| &part.network.caveat);
-    [bound.assumes(), caveat].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ")
+    let notes = part.downcast_ref::<NetworkPart>().map_or(&[][..], |part| &part.network.notes);
+    let all = [bound.assumes()].into_iter().chain(notes.iter().map(String::as_str));
+    all.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ")
 }

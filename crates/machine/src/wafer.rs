@@ -1,6 +1,7 @@
 //! A wafer: a mesh of PEs with a router each. Source: "Near-Optimal Wafer-Scale Reduce", sections 2.2 and 3.
 
 use serde::{Deserialize, Serialize};
+use unisono_base::exact;
 
 use crate::{Description, Grid, MachineError, MachineText, Shape};
 
@@ -36,10 +37,10 @@ pub struct Wafer {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub assumed: Vec<String>,
     /// The part used when none is asked for: rows, columns.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "exact::optional", skip_serializing_if = "Option::is_none")]
     pub shape: Option<[u32; 2]>,
     /// The whole fabric; `shape` where it is left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "exact::optional", skip_serializing_if = "Option::is_none")]
     pub max_shape: Option<[u32; 2]>,
     /// T_R: cycles between a router and its PE, each way.
     pub ramp_latency_cycles: u32,

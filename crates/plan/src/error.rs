@@ -58,6 +58,8 @@ pub enum PlanError {
     OtherSize { count: u64, what: &'static str, found: u64, places: &'static str },
     #[error("{found}; {machine}, of kind {kind}, has none")]
     Switches { found: MoreNodes, machine: String, kind: &'static str },
+    #[error("{found}; {machine} has no free switch that computes and has links to all neighbors of node {node}")]
+    NoSwitchFor { found: MoreNodes, machine: String, node: usize },
     #[error("{found}; it runs only on the switches and accelerators that it was planned for; plan it for {machine}")]
     MovedSwitches { found: MoreNodes, machine: String },
     #[error("the schedule is placed on {placed} of {machine}, not on {asked}; plan it for that part")]

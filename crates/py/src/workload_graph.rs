@@ -110,6 +110,12 @@ impl WorkloadGraph {
         self.0.classes.iter().map(|class| class.nodes.len()).collect()
     }
 
+    /// Whether the time of some compute depends on the rates of the accelerator.
+    #[getter]
+    fn counts_operations(&self) -> bool {
+        self.0.counts_operations()
+    }
+
     /// The program as Chakra execution traces, by the names of their files.
     fn to_chakra(&self, py: Python<'_>) -> PyResult<BTreeMap<String, Cow<'static, [u8]>>> {
         let files = detached(py, || chakra::write(&self.0))?.map_err(input)?;

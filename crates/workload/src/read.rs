@@ -1,4 +1,4 @@
-//! Reads a program from files of any known format, which is found by the contents of the first file.
+//! Reads a program from files of any known format, which is found by their contents.
 
 use unisono_base::excerpt;
 
@@ -17,7 +17,7 @@ pub struct Format {
     pub read: fn(&[SourceFile], bool) -> Result<WorkloadGraph, ReadError>,
 }
 
-/// Sorted by name.
+/// In the order in which they are tried: any JSON may be a Kineto trace, also a file of process groups beside others.
 const FORMATS: &[Format] = &[
     Format { name: "Chakra execution traces", is_it: chakra::is_it, read: chakra::read },
     Format { name: "HLO text", is_it: hlo::is_it, read: one_hlo },
@@ -42,7 +42,7 @@ pub fn read_also(others: &[Format], files: &[SourceFile], strict: bool) -> Resul
     let Some((origin, bytes)) = files.first() else {
         return Err(Wrong::file(format!("there is no file; accepted are {}", accepted())).of("the program"));
     };
-    match formats().find(|format| (format.is_it)(bytes)) {
+    match formats().find(|format| files.iter().any(|(_, bytes)| (format.is_it)(bytes))) {
         Some(format) => (format.read)(files, strict),
         None => {
             let begin = excerpt(&String::from_utf8_lossy(&bytes[..bytes.len().min(40)]));

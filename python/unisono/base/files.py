@@ -231,6 +231,27 @@ def check_writable(path: str | bytes | os.PathLike[str], reads: str | os.PathLik
         raise InputError(f"cannot write '{name}': the file is read-only")
 
 
+def check_files(outputs: Mapping[str, str | None], *reads: str | None) -> None:
+    """Fails before long work where one of the files to write cannot be written, or would replace another one.
+
+    ``outputs`` has the file of each option; ``reads`` are the files that the work reads.
+
+    Raises:
+        InputError: as :func:`check_writable`, or two options name one file.
+
+    """
+    taken: dict[str, str] = {}
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        for read in reads or (None,):
+            check_writable(path, read)
+        is_shared = _descriptor(path) is not None or _is_device(path)
+        other = option if is_shared else taken.setdefault(os.path.realpath(file_name(path)), option)
+        if other != option:
+            raise InputError(f"{other} and {option} both write '{title(path)}'; name two files")
+
+
 def write(path: str | bytes | os.PathLike[str], data: str | bytes) -> None:
     """Writes a file whole: into a neighbour first, which then takes its name.
 

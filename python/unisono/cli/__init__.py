@@ -9,6 +9,7 @@ import io
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from importlib import import_module
 from keyword import iskeyword
@@ -39,6 +40,8 @@ GROUPS = {
 }  # fmt: skip
 #: All of them, sorted.
 NAMES = tuple(sorted(name for group in GROUPS.values() for name in group))
+#: The key of a context with sentences about repeated options.
+_REPEATED = "unisono.repeated"
 #: The variable by which a shell asks for completions, as click names it.
 _COMPLETE = "_UNISONO_COMPLETE"
 #: The same as what click runs; asking for it imports all.
@@ -83,6 +86,15 @@ class _Program(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         return command(cmd_name) if cmd_name in NAMES else None
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command; an option that is given twice and takes one value has a note."""
+        name, found, rest = super().resolve_command(ctx, args)
+        if found is not None:
+            ctx.meta[_REPEATED] = _repeated(found, rest)
+        return name, found, rest
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         for title, names in GROUPS.items():
             with formatter.section(title):
@@ -124,6 +136,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return shell_complete(program, {}, "unisono", _COMPLETE, asked)
         with program.make_context("unisono", given or ["--help"]) as context:
             code = program.invoke(context)
+            # Not earlier, as a failure is one sentence.
+            for sentence in context.meta.get(_REPEATED, ()):
+                click.echo(f"note: {sentence}", err=True)
         sys.stdout.flush()
     except BaseException as failure:
         code = _failures.report(failure)
@@ -132,6 +147,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         note_large_work(None)
     return code if isinstance(code, int) else 0
+
+
+def _repeated(command: click.Command, arguments: Sequence[str]) -> list[str]:
+    """A sentence for each option of which only the last value counts. Wrong options are reported by the command."""
+    context = command.context_class(command, **command.context_settings)
+    try:
+        order = command.make_parser(context).parse_args(list(arguments))[2]
+    except click.UsageError:
+        return []
+    return [
+        f"{option.opts[-1]} is given {times} times; the last one counts"
+        for option, times in Counter(order).items()
+        # A flag that is given twice says the same twice, unless it can be negated.
+        if times > 1
+        and isinstance(option, click.Option)
+        and not option.multiple
+        and (option.secondary_opts or not option.is_flag)
+    ]
 
 
 def _spell(failure: UnicodeError) -> tuple[str | bytes, int]:

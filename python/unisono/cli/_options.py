@@ -10,7 +10,6 @@ from click.core import ParameterSource
 
 import unisono
 from unisono import InputError, Machine, Plan, Schedule, parse_shape
-from unisono.base.facts import has_root
 from unisono.base.files import exists, is_file
 from unisono.base.inputs import element_count
 from unisono.base.limits import default_steps
@@ -22,6 +21,7 @@ from unisono.cli._sources import (
     OF_NO_MACHINE,
     PLACED_FILE,
     PLACED_GPU_FILE,
+    note_unused,
     refuse_unused,
 )
 from unisono.cli._types import ALGORITHM, DATATYPE, FILE_OR_COLLECTIVE, FORMAT, MACHINE, OPERATOR, Nodes, Param, Root
@@ -66,8 +66,7 @@ class Request:
     def plan(self) -> Plan:
         """The best schedule of what was asked for."""
         count, machine = self.count(), self.sized_machine()
-        if self.root != 0 and not has_root(self.collective):
-            click.echo(f"note: a collective of kind {self.collective} has no root; --root is not used", err=True)
+        note_unused(self.collective)
         with working(f"planning {self.collective}"):
             return unisono.plan(
                 self.collective,
@@ -77,11 +76,25 @@ class Request:
                 op=self.op,
                 root=self.root,
                 algorithm=self.algorithm,
-                params=dict(self.param) or None,
+                params=parameters_of(self.param),
                 model=self.model,
                 target=self.target,
                 library=library_of(self.target),
             )
+
+
+def parameters_of(given: Iterable[tuple[str, str]]) -> dict[str, str] | None:
+    """The parameters that ``--param`` gives.
+
+    Raises:
+        UsageError: one has two values.
+
+    """
+    found: dict[str, str] = {}
+    for name, value in given:
+        if found.setdefault(name, value) != value:
+            raise click.UsageError(f"--param {name} is given as {found[name]} and as {value}; give one value")
+    return found or None
 
 
 def library_of(target: str | None) -> Path | None:
@@ -139,9 +152,13 @@ def schedule_of(
     schedule = unisono.load(what, **size)
     if machine is None:
         return _degraded(schedule, options["fail"])
+    return schedule.on(machine_of(machine, options))
+
+
+def machine_of(machine: str, options: dict[str, Any]) -> Machine:
+    """The part of a machine that the options name."""
     shape = asked_shape(options["shape"], options["ranks"])
-    on = unisono.machine(machine, shape, nodes=options["nodes"], subset=options["subset"], failed=options["fail"])
-    return schedule.on(on)
+    return unisono.machine(machine, shape, nodes=options["nodes"], subset=options["subset"], failed=options["fail"])
 
 
 def _degraded(schedule: Schedule, fail: tuple[str, ...]) -> Schedule:

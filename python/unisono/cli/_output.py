@@ -11,7 +11,7 @@ from typing import Any
 from unisono import Machine
 from unisono.base import interrupts
 from unisono.base.messages import printable
-from unisono.base.reports import MemoryReport
+from unisono.base.reports import Bound, MemoryReport
 
 #: Collectives whose size is that of one rank's block: of what it gives, or gets (reduce-scatter, scatter), or exchanges
 #: with each other rank.
@@ -210,6 +210,14 @@ def without(machine: Machine) -> str:
 def print_notes(notes: Iterable[str]) -> None:
     """Prints what the numbers above leave out or assume, a sentence a line."""
     print_lines(*(f"note: {note}" for note in notes))
+
+
+def assumed(bound: Bound, notes: Iterable[str]) -> str:
+    """The condition of a bound, without the notes of its machine that are printed beside it."""
+    text = bound["assumes"] or ""
+    for note in notes:
+        text = text.replace(f"; {note}", "")
+    return text
 
 
 def params_text(params: Mapping[str, Any]) -> str:

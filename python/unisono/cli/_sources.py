@@ -9,34 +9,45 @@ from dataclasses import dataclass
 import click
 from click.core import ParameterSource
 
+from unisono.base.facts import has_root, reduces
+
 __all__ = [
     "BOUND_CERTIFICATE",
     "BY_RECORDS",
     "CERTIFICATE",
     "COLLECTIVE",
+    "EXACT",
     "FILE",
     "GOAL",
     "GOAL_ON_MACHINE",
     "GPU_PLAN",
+    "IN_ONE_THREAD",
+    "JUDGED",
     "LIST",
     "MODEL_OF_FILE",
     "MSCCL",
+    "MSCCL_ON_NO_MACHINE",
     "NAMED_WORKLOAD",
     "NOT_A_GPU_PLAN",
     "NOT_A_SCRIPT",
+    "NOT_DRAWN",
     "NOT_FOR_GPUS",
+    "NOT_OBSERVED",
     "NO_DEVICES",
     "NO_DISCOVERED_MACHINE",
     "NO_GRAPH",
     "NO_MACHINE",
+    "NO_PERMUTATION",
     "OF_NO_MACHINE",
     "PLACED_FILE",
     "PLACED_GPU_FILE",
     "PLAN_FILE",
     "PROGRAM",
+    "QUICK",
     "SUBSET",
     "VIEWED_FILE",
     "Unused",
+    "note_unused",
     "refuse_unused",
 ]
 
@@ -50,6 +61,9 @@ class Unused:
     #: The rest of the sentence that begins with the option.
     reason: str
 
+
+#: The key of a context whose command has printed its notes.
+_NOTED = "unisono.noted"
 
 _PLANNED = ("elements", "bytes", "dtype", "op", "root", "algorithm", "param", "target")
 _PART = ("shape", "ranks", "nodes", "subset")
@@ -110,10 +124,10 @@ GPU_PLAN = (
 #: A file of MSCCL, which is checked for its own sizes or for the one that is given.
 MSCCL = (
     Unused(_PLANNED[5:], "is for a collective that is planned, and the file has its own schedule; drop it"),
-    Unused((*_PART, "fail"), "names a part of a machine; name the machine too, with --machine"),
     Unused(("model",), "is for a plan or a run, and the schedule of a file is neither here; drop it"),
     Unused(("certificate",), "is for the text form of a schedule; import the file first (`unisono import`)"),
 )
+MSCCL_ON_NO_MACHINE = (Unused((*_PART, "fail"), "names a part of a machine; name the machine too, with --machine"),)
 NOT_A_GPU_PLAN = (
     Unused(("trust_relaxed",), "is for plans for GPUs with relaxed signals; drop it"),
     Unused(("processors",), "is for plans for GPUs; drop it"),
@@ -148,6 +162,30 @@ NO_DEVICES = (Unused(("rank", "device_machine"), "is for processes with devices;
 NOT_A_SCRIPT = (Unused(("rounds",), "is for a program in Python; other files have none"),)
 NO_GRAPH = (Unused(("graph_kind",), "is for a picture; name its file with --graph"),)
 
+#: A run in which nothing is drawn, and traffic that is not.
+NOT_DRAWN = (Unused(("seed",), "draws idle cycles (--noop-probability) or noise (--noise); give one of them too"),)
+NO_PERMUTATION = (Unused(("seed",), "draws a permutation, and this is another pattern; drop it"),)
+#: A proof without random numbers.
+EXACT = (Unused(("seed",), "is for a proof by fingerprint, and --method exact draws no numbers; drop it"),)
+#: Traffic in one thread: flows, and schedules.
+IN_ONE_THREAD = (Unused(("jobs",), "is for packets of an alltoall or a permutation; drop it"),)
+#: Measurements that were made before.
+JUDGED = (
+    Unused(
+        ("ranks", "per_node", "sizes", "candidates", "rounds", "target", "library"),
+        "is for ranks that are measured, and --from judges measurements that are there; drop it",
+    ),
+)
+#: Papers without figures.
+QUICK = (Unused(("output",), "is where figures go, and --quick draws none; drop it"),)
+#: A program whose calls all go to the MPI library, which reports nothing.
+NOT_OBSERVED = (
+    Unused(
+        ("report", "check", "safe_ops", "nonblocking", "unlike_bits", "anywhere"),
+        "is for calls that a plan serves, and --off leaves all calls to MPI; drop one of them",
+    ),
+)
+
 _ON_RANKS = (
     Unused(_OF_WAFERS, "has no effect here: queues and idle PEs are a wafer's; among ranks see --late, --noise"),
 )
@@ -170,13 +208,40 @@ def refuse_unused(*sources: tuple[Unused, ...]) -> None:
         UsageError: one of them is given.
 
     """
-    context = click.get_current_context()
-    given = {
-        parameter.name: parameter.opts[-1]
-        for parameter in context.command.params
-        if parameter.name is not None and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
-    }
+    given = _given()
     for unused in (one for source in sources for one in source):
         for name in unused.options:
             if name in given:
                 raise click.UsageError(f"{given[name]} {unused.reason}")
+
+
+def note_unused(collective: str) -> None:
+    """Prints a note for each given option that collectives of a kind have no use for, once a command.
+
+    A plan or a file of the kind stays what it is, so these options are not refused: scripts pass them to all kinds.
+    """
+    context = click.get_current_context()
+    if context.meta.setdefault(_NOTED, False):
+        return
+    context.meta[_NOTED] = True
+    data = ("elements", "bytes", "dtype", "op") if collective == "barrier" else ()
+    without = [
+        *((name, "data") for name in data),
+        *(() if has_root(collective) else (("root", "root"),)),
+        *(() if data or reduces(collective) else (("op", "operator"),)),
+    ]
+    given = _given()
+    defaults = {parameter.name: parameter.default for parameter in context.command.params}
+    for name, what in without:
+        if name in given and str(context.params.get(name)) != str(defaults[name]):
+            click.echo(f"note: a collective of kind {collective} has no {what}; {given[name]} is not used", err=True)
+
+
+def _given() -> dict[str, str]:
+    """The options of the command line, by the names of their parameters."""
+    context = click.get_current_context()
+    return {
+        parameter.name: parameter.opts[-1]
+        for parameter in context.command.params
+        if parameter.name is not None and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
+    }

@@ -1,6 +1,5 @@
 """`unisono bound`: every lower bound that applies."""
 
-from dataclasses import replace
 from typing import Any
 
 import click
@@ -20,6 +19,7 @@ from unisono.cli._options import (
     target_option,
 )
 from unisono.cli._output import (
+    assumed,
     cycles_and_time,
     microseconds,
     number,
@@ -29,6 +29,7 @@ from unisono.cli._output import (
     print_notes,
     print_table,
 )
+from unisono.cli._sources import note_unused
 from unisono.cli._types import COLLECTIVE
 
 __all__ = ["bound"]
@@ -56,12 +57,13 @@ def bound(as_json: bool, **options: Any) -> None:
         raise click.UsageError(
             "--model chooses a model for machines of ranks; on a wafer the bounds of all models are listed"
         )
+    note_unused(request.collective)
     bounds = unisono.bounds(
         request.collective, machine, elements=count, dtype=request.dtype, root=request.root, model=request.model
     )
     notes = machine.notes(count * unisono.dtypes()[request.dtype], request.model)
     # Bounds hold for every schedule; a format has some of them only, and the best of those shows how much it costs.
-    planned = None if request.target is None else replace(request, model=None).plan()
+    planned = None if request.target is None else request.plan()
     if as_json:
         print_json(
             {
@@ -84,7 +86,7 @@ def bound(as_json: bool, **options: Any) -> None:
             microseconds(b["seconds"]),
             _HOLDS[b["standing"]],
             b["reference"],
-            b.get("assumes") or "",
+            assumed(b, notes),
         ]
         for b in bounds
     ]

@@ -6,6 +6,7 @@ import click
 
 from unisono import NotExpressibleError, emit_files
 from unisono.base import names
+from unisono.base.files import check_writable, is_file
 from unisono.cli._completion import of_names
 from unisono.cli._failures import NO, say
 from unisono.cli._options import file_or_plan_options, json_option, limit_options, schedule_of
@@ -68,9 +69,11 @@ def emit(
     **options: Any,
 ) -> int:
     """Writes the schedule in FILE, or the one planned for COLLECTIVE, as code."""
+    form = names.format_of(form)
     refuse_unused(() if form == "mscclpp" else NOT_FOR_GPUS)
     check_target(output)
-    form = names.format_of(form)
+    if is_file(output):
+        check_writable(output, file_or_collective)
     target = form if form in PLANNED_FORMATS else None
     try:
         schedule = schedule_of(file_or_collective, machine, options, "emit", target=target)

@@ -36,7 +36,7 @@ __all__ = ["export"]
 @limit_options
 def export(table: str, target: str, output: str, library: str | None, check: bool, as_json: bool) -> int:
     """Writes the decision TABLE as a file for the user's own library."""
-    check_writable(output)
+    check_writable(output, table)
     try:
         made = export_table(table, target, library)
     except UnsupportedError as refused:

@@ -7,6 +7,7 @@ from unisono.base.inputs import element_count
 from unisono.cli._completion import of_names
 from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import counted, one_of, print_json, print_lines, working
+from unisono.cli._sources import note_unused
 from unisono.planning.emission import IMPORTED_FORMATS, import_schedule
 
 __all__ = ["import_"]
@@ -47,6 +48,7 @@ def import_(
         elements = element_count(elements, bytes, dtype or "f32", "import")
     with working("reading"):
         schedule = import_schedule(file, source, elements=elements, dtype=dtype, op=op, root=root)
+    note_unused(schedule.collective)
     save(schedule, output)
     if as_json:
         print_json(

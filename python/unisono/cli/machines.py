@@ -70,11 +70,12 @@ def machines(
             print_table(["machine", "kind", "summary"], [[p["name"], p["kind"], p["summary"]] for p in presets])
         return
     machine = unisono.machine(name, None if shape is None else parse_shape(shape))
+    part = {} if shape is None else {"shape": list(machine.shape or ())}
     if as_json:
-        print_json(machine.describe())
+        print_json({**machine.describe(), **part})
         return
-    print_lines(f"{machine.name}: {machine.summary}", "")
-    about = {key: value for key, value in machine.describe().items() if key not in ("name", "summary")}
+    print_lines(f"{machine.name}: {machine.summary}" if machine.summary else machine.name, "")
+    about = {key: value for key, value in machine.describe().items() if key not in ("name", "summary")} | part
     print_fields(fields_of(about))
     if name in {preset["name"] for preset in unisono.machine_presets()}:
         print_lines("", f"the sources of these numbers: unisono machines {name} -o {name}.toml")

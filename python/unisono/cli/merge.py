@@ -2,7 +2,7 @@
 
 import click
 
-from unisono.base.files import check_writable
+from unisono.base.files import check_files
 from unisono.cli._options import json_option
 from unisono.cli._pictures import check_picture
 from unisono.cli.sweep import report
@@ -19,7 +19,6 @@ __all__ = ["merge"]
 def merge(parts: tuple[str, ...], output: str | None, plot: str | None, as_json: bool) -> None:
     """Joins the PARTs of a sweep that `unisono sweep --shard I/N -o PART` wrote, as if one job had made it."""
     check_picture(plot)
-    if output is not None:
-        check_writable(output)
+    check_files({"-o": output, "--plot": plot}, *parts)
     study, points = merge_parts(parts)
     report(study["collective"], study["machine"], points, study["lengths"], output, plot, as_json, study["notes"])

@@ -2,19 +2,19 @@
 
 import json
 import math
-import os
 from collections.abc import Mapping
 from typing import Any
 
 import click
 
 from unisono import InputError, Plan, UnsupportedError, save_plans
-from unisono.base.files import check_writable, save, write
+from unisono.base.files import check_files, save, write
 from unisono.base.inputs import parse_bytes
 from unisono.base.pictures import form_of
 from unisono.base.reports import Bound, Candidate, Phase, PlanReport
 from unisono.cli._options import Request, library_of, limit_options, plan_options
 from unisono.cli._output import (
+    assumed,
     bandwidths_text,
     cycles_and_time,
     json_text,
@@ -85,19 +85,17 @@ def plan(
     """Finds the best schedule for COLLECTIVE, its predicted time, and how far that is from the best possible."""
     target = options["target"]
     tunes = output is not None and target in TUNINGS and not output.endswith((".json", ".sched", ".plan"))
-    if output is not None:
-        if not (tunes or output.endswith((".json", ".sched", ".plan"))):
-            if target is not None and target in FORMATS:
-                raise InputError(
-                    f"'{output}' ends in none of .json (the report), .sched (the schedule) and .plan (a plan for MPI); "
-                    f"write a .sched, and 'unisono emit FILE.sched --format {target}' makes the files for {target}"
-                )
-            # Planning refuses a target that there is not.
-            if target is None or target in TARGETS:
-                raise click.BadParameter(
-                    f"'{output}' ends in none of .json (the report), .sched (the schedule) and .plan (a plan for MPI)"
-                )
-        check_writable(output)
+    if output is not None and not (tunes or output.endswith((".json", ".sched", ".plan"))):
+        if target is not None and target in FORMATS:
+            raise InputError(
+                f"'{output}' ends in none of .json (the report), .sched (the schedule) and .plan (a plan for MPI); "
+                f"write a .sched, and 'unisono emit FILE.sched --format {target}' makes the files for {target}"
+            )
+        # Planning refuses a target that there is not.
+        if target is None or target in TARGETS:
+            raise click.BadParameter(
+                f"'{output}' ends in none of .json (the report), .sched (the schedule) and .plan (a plan for MPI)"
+            )
     if serve is not None and not tunes and (output is None or not output.endswith(".plan")):
         raise InputError(
             "--serve chooses the sizes that a .plan or a tuning file serves; name a .plan with -o FILE.plan, or a "
@@ -105,11 +103,8 @@ def plan(
         )
     if unlike_bits and (output is None or not output.endswith(".plan")):
         raise InputError("--unlike-bits permits what a .plan serves; name one with -o FILE.plan")
-    if certificate is not None:
-        check_writable(certificate)
-        if output is not None and os.path.realpath(output) == os.path.realpath(certificate):
-            raise InputError(f"-o and --certificate both write '{output}'; name two files")
     check_picture(plot)
+    check_files({"-o": output, "--certificate": certificate, "--plot": plot}, options["machine"])
     made = Request(**options).plan()
     report = made.report()
     certified, tuning = None, None
@@ -228,7 +223,7 @@ def print_report(report: PlanReport, candidates: int | None) -> None:
             ("algorithm", f"{report['algorithm']} {params_text(report['params'])}"),
             ("predicted", f"{cycles_and_time(predicted)} ({_source(report)})"),
             ("bound", f"{cycles_and_time(bound)} ({bound['name']})" if bound else ""),
-            ("assumes", _assumed(bound)),
+            ("assumes", _assumed(bound, report["notes"])),
             ("ratio", f"{report['ratio']:.3f}" if report["ratio"] is not None else ""),
             ("bandwidth", bandwidths_text(report) if predicted["cycles"] is None else ""),
             (
@@ -251,10 +246,10 @@ def print_report(report: PlanReport, candidates: int | None) -> None:
         print_lines("", f"{_VENDORS} (the vendor's pattern): {cycles_and_time(vendors)}{times}")
 
 
-def _assumed(bound: Bound | None) -> str:
+def _assumed(bound: Bound | None, notes: list[str]) -> str:
     """The condition of a bound, unless it holds for everything that runs."""
-    assumed = (bound["assumes"] or "") if bound else ""
-    return "" if assumed.startswith("nothing beyond") else assumed
+    condition = "" if bound is None else assumed(bound, notes)
+    return "" if condition.startswith("nothing beyond") else condition
 
 
 def _source(report: PlanReport) -> str:

@@ -10,6 +10,7 @@ from unisono.cli._completion import of_names
 from unisono.cli._failures import NO
 from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import number, print_json, print_lines, print_table, progress, working
+from unisono.cli._sources import QUICK, refuse_unused
 from unisono.reproduce import APART, FAULTS, PAPERS, VERDICTS, Claim, multiplying_measured, reproduce_paper
 from unisono.reproduce.statements import Inventory, inventory
 
@@ -27,6 +28,7 @@ def reproduce(paper: str | None, quick: bool, full: bool, output: str | None, as
     """Checks every numeric claim of PAPER (all papers by default) that needs no hardware."""
     if paper is not None and paper not in PAPERS:
         raise InputError(f"'{paper}' is not a paper; accepted are {', '.join(PAPERS)}")
+    refuse_unused(QUICK if quick else ())
     if quick and full:
         raise InputError("--quick and --full exclude each other")
     claims: list[Claim] = []

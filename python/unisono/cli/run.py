@@ -11,6 +11,7 @@ import click
 from unisono import InputError
 from unisono.base.files import check_writable, is_file
 from unisono.cli._output import counted, print_lines
+from unisono.cli._sources import NOT_OBSERVED, refuse_unused
 from unisono.mpi.launchers import check_program, environment, find_launcher, is_launcher, variables
 from unisono.planning.plan_files import is_plan_file
 
@@ -64,8 +65,9 @@ def run(
         raise InputError(f"there is no plan '{plan}'; 'unisono plan ... -o FILE.plan' writes one")
     if plan is not None and not is_plan_file(plan):
         raise InputError(f"'{plan}' is not a plan file; 'unisono plan ... -o FILE.plan' and 'unisono tune' write them")
+    refuse_unused(NOT_OBSERVED if off else ())
     if report is not None and report != "stderr":
-        check_writable(report)
+        check_writable(report, plan)
     if is_launcher(program[0]):
         raise InputError(
             f"'{program[0]}' starts ranks itself, and -n {ranks} would start it {ranks} times; name the program after "

@@ -8,7 +8,7 @@ import numpy as np
 
 import unisono
 from unisono import InputError, Machine, Measurement, Run, Schedule, SimulationError, UnsupportedError
-from unisono.base.files import check_writable, is_file
+from unisono.base.files import check_files, is_file
 from unisono.base.reports import Bound, MetricReport, SimulationReport
 from unisono.cli import _ranks_options
 from unisono.cli._beside import print_beside, reports, run_beside
@@ -26,7 +26,7 @@ from unisono.cli._output import (
     subject,
     working,
 )
-from unisono.cli._sources import BY_RECORDS, GOAL, GOAL_ON_MACHINE, MODEL_OF_FILE, refuse_unused
+from unisono.cli._sources import BY_RECORDS, GOAL, GOAL_ON_MACHINE, MODEL_OF_FILE, NOT_DRAWN, refuse_unused
 from unisono.cli._types import TracedPes, TracePes
 from unisono.simulation.runs import SAMPLED, Metric, check_outputs
 from unisono.simulation.traces import SIMULATORS, checked_pes
@@ -118,9 +118,8 @@ def simulate(
     another tool.
     """
     given = ranks_options
-    if trace is not None:
-        check_writable(trace, given.goal or file_or_collective)
-    elif trace_pes is not None:
+    check_files({"--trace": trace, "--timeline": given.timeline}, given.goal or file_or_collective)
+    if trace is None and trace_pes is not None:
         raise click.UsageError("--trace-pes chooses what --trace writes, and --trace is not given")
     what, where = _subject(file_or_collective, machine, options, given)
     by_model = [name for name, about in SIMULATORS.items() if about.takes_model]
@@ -132,7 +131,8 @@ def simulate(
             if where is None
             else f"--sim {sim} does not run {where.name}, a machine of kind {where.kind}; {simulator} does"
         )
-    refuse_unused(BY_RECORDS[SIMULATORS[simulator].records])
+    draws = given.noise is not None or noop_probability > 0 or calibrated
+    refuse_unused(BY_RECORDS[SIMULATORS[simulator].records], () if draws else NOT_DRAWN)
     if what is not None and where is not None:
         _check_memory(what, where)
     of_file = what is not None and file_or_collective is not None and is_file(file_or_collective)

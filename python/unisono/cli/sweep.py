@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 import unisono
-from unisono.base.files import check_writable, write
+from unisono.base.files import check_files, write
 from unisono.base.letters import letters
 from unisono.base.pictures import form_of
 from unisono.base.reports import SweepPoint
@@ -18,6 +18,7 @@ from unisono.cli._options import (
     limit_options,
     machine_option,
     model_option,
+    parameters_of,
     root_option,
     site_options,
 )
@@ -34,7 +35,7 @@ from unisono.cli._output import (
     unit_of,
 )
 from unisono.cli._pictures import check_picture
-from unisono.cli._sources import SUBSET, refuse_unused
+from unisono.cli._sources import SUBSET, note_unused, refuse_unused
 from unisono.cli._types import ALGORITHM, COLLECTIVE, Lengths, Names, Param, Shapes, Shard
 from unisono.planning.shards import part_of
 from unisono.tables import sweep_csv
@@ -120,9 +121,9 @@ def sweep(
             "one --subset of its nodes"
         )
     check_picture(plot)
-    if output is not None:
-        check_writable(output)
-    params = dict(options.pop("param")) or None
+    check_files({"-o": output, "--plot": plot}, machine)
+    note_unused(collective)
+    params = parameters_of(options.pop("param"))
     where = unisono.machine(machine, nodes=nodes, subset=subset, failed=fail)
     with progress(f"sweep of {collective}") as on_point, pool(jobs) as executor:
         points = unisono.sweep(

@@ -10,7 +10,7 @@ from unisono.base.files import write
 from unisono.base.inputs import parse_bytes
 from unisono.base.pictures import form_of
 from unisono.cli._completion import of_names
-from unisono.cli._options import fail_option, json_option, limit_options, machine_option, nodes_option
+from unisono.cli._options import fail_option, json_option, limit_options, machine_option, nodes_option, parameters_of
 from unisono.cli._output import (
     microseconds,
     params_text,
@@ -23,6 +23,7 @@ from unisono.cli._output import (
     without,
 )
 from unisono.cli._pictures import check_picture
+from unisono.cli._sources import IN_ONE_THREAD, NO_PERMUTATION, refuse_unused
 from unisono.cli._types import ALGORITHM, Names, Param
 from unisono.simulation.network_traffic import LEVELS, MOST_BY_PACKETS, MOST_JOBS, PATTERNS
 
@@ -82,6 +83,8 @@ def traffic(
     An alltoall sends message k of accelerator r to (r + k) mod N, posted at once. A permutation is drawn by --seed, and
     goes in two messages. Planes are alike: one is simulated, with its part of every message.
     """
+    is_threaded = pattern != "allreduce" and level != "flow"
+    refuse_unused(() if pattern == "permutation" else NO_PERMUTATION, () if is_threaded else IN_ONE_THREAD)
     check_picture(plot)
     network = unisono.machine(machine, nodes=nodes, failed=fail)
     lengths = [parse_bytes(size) for size in sizes]
@@ -95,7 +98,7 @@ def traffic(
                     network,
                     bytes=size,
                     algorithm=algorithm,
-                    params=dict(param) or None,
+                    params=parameters_of(param),
                     level=level,
                     seed=seed,
                     jobs=jobs,

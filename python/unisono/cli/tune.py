@@ -14,6 +14,7 @@ from unisono.cli._completion import of_names
 from unisono.cli._measurements import judge, note_shared_cores
 from unisono.cli._options import json_option
 from unisono.cli._output import counted, params_text, print_json, print_lines, print_table, progress
+from unisono.cli._sources import JUDGED, refuse_unused
 from unisono.cli._types import FORMAT, MACHINE
 from unisono.cli.bench import sizes_of
 from unisono.confirming import Trial, confirm
@@ -98,6 +99,7 @@ def tune(
     as_json: bool,
 ) -> int:
     """Measures what the machine's model proposes beside the library's own, and writes what is best as a plan file."""
+    refuse_unused(() if results is None else JUDGED)
     if target not in (PRELOAD, *OF_MPI):
         _refuse_target(target)
     if share is not None and not 0 < share <= 1:

@@ -7,22 +7,24 @@ from typing import Any
 
 import click
 
-import unisono
 from unisono import InputError, Proof, Schedule, certificate_checker, check_bound
 from unisono.base.files import check_writable, is_file, read_text, write
 from unisono.base.reports import Diagnostic, MscclProof, ProofReport
 from unisono.cli._failures import NO
 from unisono.cli._gpu_plans import check_file, place_of_step, verify_plan
-from unisono.cli._options import asked_shape, json_option, limit_options, maybe_file_or_plan_options, schedule_of
+from unisono.cli._options import json_option, limit_options, machine_of, maybe_file_or_plan_options, schedule_of
 from unisono.cli._output import counted, duration, print_fields, print_json, print_lines, working
 from unisono.cli._plan_files import verify_plan_file
 from unisono.cli._sources import (
     BOUND_CERTIFICATE,
     CERTIFICATE,
+    EXACT,
     GPU_PLAN,
     MSCCL,
+    MSCCL_ON_NO_MACHINE,
     NOT_A_GPU_PLAN,
     PLAN_FILE,
+    note_unused,
     refuse_unused,
 )
 from unisono.contents import BOUND, SCHEDULE, contents, form_of
@@ -106,15 +108,24 @@ def verify(
         _check_target(file_or_collective, certificate)
     if file_or_collective.endswith(".registers") and _refused(file_or_collective, as_json):
         return NO
+    refuse_unused(EXACT if method == "exact" else ())
     found = None
-    if file_or_collective.endswith(".xml") and machine is None:
-        refuse_unused(MSCCL)
+    if file_or_collective.endswith(".xml"):
+        refuse_unused(MSCCL, MSCCL_ON_NO_MACHINE if machine is None else ())
         with working("checking"):
             schedule, found = check_file(file_or_collective, options, method)
+        if machine is not None:
+            schedule = schedule.on(machine_of(machine, options))
+        note_unused(schedule.collective)
     else:
         schedule = schedule_of(file_or_collective, machine, options, "verify")
     with working("verifying"):
         proof = schedule.verify(method, seed)
+    if seed is not None and proof.seed is None:
+        click.echo("note: the proof is exact and draws no numbers; --seed is not used", err=True)
+    if not proof.holds and found is not None and not found["diagnostics"]:
+        # The schedule has a fault on its machine, which the check of the file does not know.
+        found = None
     holds = proof.holds and (found is None or not found["diagnostics"])
     written = certificate if holds else None
     if written is not None:
@@ -145,9 +156,7 @@ def _check_bound(certificate: str | None, machine: str | None, options: dict[str
         raise InputError("name a file or a collective to prove, or --certificate FILE and --machine to check a bound")
     refuse_unused(BOUND_CERTIFICATE)
     with working("checking"):
-        shape = asked_shape(options["shape"], options["ranks"])
-        on = unisono.machine(machine, shape, nodes=options["nodes"], failed=options["fail"])
-        found = check_bound(certificate, on)
+        found = check_bound(certificate, machine_of(machine, options))
     if as_json:
         print_json(found)
         return 0 if found["holds"] else NO

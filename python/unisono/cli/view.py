@@ -10,7 +10,6 @@ import click
 
 import unisono
 from unisono import InputError, Plan, UnsupportedError
-from unisono.base.facts import has_root
 from unisono.base.files import check_writable, is_file
 from unisono.cli._options import Request, json_option, limit_options, maybe_file_or_plan_options, schedule_of
 from unisono.cli._output import print_json, print_lines, working
@@ -74,12 +73,10 @@ def _others(request: Request, plan: Plan) -> list[Plan]:
     elements = plan.schedule.elements
     if plan.schedule.ranks > _MOST_RANKS or elements == 0:
         return []
-    # The plan has noted a root that has no effect.
-    root = request.root if has_root(request.collective) else 0
     found = []
     for count in sorted({round(request.count() * factor) for factor in _FACTORS} - {request.count(), 0}):
         try:
-            found.append(replace(request, elements=count, bytes=None, root=root).plan())
+            found.append(replace(request, elements=count, bytes=None).plan())
         except (InputError, UnsupportedError):
             continue
     return found

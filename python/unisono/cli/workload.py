@@ -117,6 +117,10 @@ def workload(
         with working(f"timing {source}"):
             graph, notes = _recorded(source, words, ranks, rounds, strict=strict) if is_script else (source, [])
             place = unisono.machine(machine, nodes=nodes, failed=fail)
+            # Another machine is asked for as this one is: with as many nodes, without what failed.
+            for change in changes:
+                if "machine" in change:
+                    change["machine"] = unisono.machine(str(change["machine"]), nodes=nodes, failed=fail)
             program = unisono.step(
                 graph,
                 place,

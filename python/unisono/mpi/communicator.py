@@ -1,6 +1,7 @@
 """Worlds: planned collectives of a communicator, and calls under way; see :mod:`unisono.mpi`."""
 
 import atexit
+import math
 import os
 import sys
 import time
@@ -14,6 +15,7 @@ import numpy.typing as npt
 from unisono import _core
 from unisono._core import InputError, Machine
 from unisono.base.facts import reduces
+from unisono.base.switches import complain
 from unisono.mpi.library import import_mpi
 from unisono.mpi.sources import BOTH, Array, Call, Group, Model, Nothing, Ran, Source, Table
 
@@ -108,9 +110,13 @@ class LibraryCall:
     @classmethod
     def finish(cls) -> None:
         """Polls all calls until they are over; what does not end is never freed."""
+        stated = os.environ.get("UNISONO_PATIENCE")
         try:
-            patience = float(os.environ.get("UNISONO_PATIENCE", _PATIENCE))
+            patience = _PATIENCE if stated is None else float(stated)
         except ValueError:
+            patience = math.nan
+        if not 0 <= patience < math.inf:
+            complain(f"UNISONO_PATIENCE is {stated!r}, and {_PATIENCE:g} counts; accepted are seconds, from 0 on")
             patience = _PATIENCE
         end = time.monotonic() + patience
         while cls.under_way and not import_mpi().Is_finalized() and time.monotonic() < end:

@@ -1,7 +1,6 @@
 """Where a world's schedules come from: a machine's model, a plan file, or nowhere."""
 
 import os
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -11,6 +10,7 @@ import numpy.typing as npt
 from unisono import _core
 from unisono._core import Error, InputError, Machine
 from unisono.base.reports import PlanRow
+from unisono.base.switches import is_on
 from unisono.machines.descriptions import of_ranks
 from unisono.planning.plan_files import read_proven
 
@@ -151,7 +151,7 @@ class Table:
         self._group, self._name = group, Path(path).name
         raw: bytes
         # Rank 0 also reads the environment for all: ranks that choose unlike rows would wait for one another.
-        raw, anywhere = group.from_first(lambda: (read_proven(path, group.ranks), _is_anywhere()))
+        raw, anywhere = group.from_first(lambda: (read_proven(path, group.ranks), is_on("UNISONO_ANYWHERE")))
         self._rows = _core.decode_plan(raw)
         self._number = group.add(raw, anywhere=anywhere)
 
@@ -188,14 +188,6 @@ _REASONS = {
     "elsewhere": "its row of {} was measured where ranks wait in another way",
     "unreadable": "a program of {} cannot be read",
 }
-
-
-def _is_anywhere() -> bool:
-    """Whether the environment permits rows that were measured under other conditions."""
-    on, complaint = _core.is_switched_on("UNISONO_ANYWHERE")
-    if complaint:
-        sys.stderr.write(f"unisono: {complaint}\n")
-    return on
 
 
 def _range(row: PlanRow) -> str:

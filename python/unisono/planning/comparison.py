@@ -11,7 +11,7 @@ from unisono.base.messages import shown
 from unisono.base.names import did_you_mean
 from unisono.base.reports import ComparisonRow, WorkloadReport
 from unisono.machines.descriptions import machine as machine_of
-from unisono.planning.programs import price, read_workload, step
+from unisono.planning.programs import price, read_workload, step, takes_rates
 from unisono.planning.workloads import workload
 
 __all__ = ["compare"]
@@ -48,6 +48,10 @@ def compare(
     if not listed or not where:
         raise InputError("a comparison needs at least one workload and one machine")
     opened = [_opened(one) for one in listed]
+    rates = {"tflops": tflops, "memory_gb_per_second": memory_gb_per_second}
+    given = next((name for name, rate in rates.items() if rate is not None), None)
+    if given is not None and not any(isinstance(one, WorkloadGraph) and takes_rates(one) for one in opened):
+        raise InputError(f"{given} changes nothing: no workload counts operations, and all state the times of compute")
     rows: list[ComparisonRow] = []
     failed: Error | None = None
     for program in opened:
@@ -89,8 +93,10 @@ def _row(
     program: str | WorkloadGraph, machine: Machine, level: str, overlap: bool, rates: tuple[float | None, float | None]
 ) -> ComparisonRow:
     if isinstance(program, WorkloadGraph):
+        # Programs that state the times of compute have no use for rates.
+        tflops, memory = rates if takes_rates(program) else (None, None)
         report: WorkloadReport = step(
-            program, machine, level=level, overlap=overlap, tflops=rates[0], memory_gb_per_second=rates[1]
+            program, machine, level=level, overlap=overlap, tflops=tflops, memory_gb_per_second=memory
         )
     else:
         report = workload(program, machine, level=level, overlap=overlap)

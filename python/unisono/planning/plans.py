@@ -4,7 +4,7 @@ import os
 from typing import SupportsIndex
 
 from unisono import _core
-from unisono._core import Plan
+from unisono._core import InputError, Plan
 from unisono.base import names
 from unisono.base.files import MOST_LIBRARY_BYTES, read_bytes
 from unisono.base.inputs import MachineLike, Root, checked_root, element_count
@@ -57,6 +57,13 @@ def plan(
     only = None if algorithm is None else names.algorithm(algorithm)
     on, at = with_shape(machine, shape), checked_root(root)
     form = None if target is None else names.format_of(names.named("the target", target))
+    if (library is None) is (form == "mpich-json"):
+        raise InputError(
+            "the names of mpich-json are those of an installed MPICH; give its libmpi.so.12 as library="
+            if library is None
+            else "library is for target='mpich-json', which takes names from it, and not for "
+            + ("a plan without a target" if form is None else form)
+        )
     image = None if library is None else read_bytes(library, MOST_LIBRARY_BYTES)
     return _core.plan(kind, on, count, of, how, at, only, params, model, target=form, library=image)
 

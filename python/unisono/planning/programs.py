@@ -17,7 +17,7 @@ from unisono.machines.cables import same_cables, stated_rates, with_rate
 from unisono.machines.descriptions import machine as machine_of
 from unisono.planning.emission import emit_files
 
-__all__ = ["price", "read_workload", "step"]
+__all__ = ["price", "read_workload", "step", "takes_rates"]
 
 #: Endings of files with a schedule.
 _SCHEDULES = (".sched", ".xml")
@@ -26,8 +26,10 @@ _SCHEDULES = (".sched", ".xml")
 #: keys of a machine file.
 _RATES = ("tflops", "memory_gb_per_second")
 _OF_CABLES = "gbps."
+#: Formats that count operations where they have any.
+_COUNTING = ("hlo", "tasks")
 #: Keys of a machine file that describe it, and how many of the others a message names.
-_NOT_CHANGED = ("name", "kind", "summary", "reference", "caveat", "notes", "prices", "accelerator", "failed")
+_NOT_CHANGED = ("name", "kind", "summary", "reference", "notes", "prices", "accelerator", "failed")
 _NAMED = 4
 _OF_LINKS = ("link_gbps", "link_latency_ns")
 
@@ -122,15 +124,19 @@ def step(
         SimulationError: the packets stop.
 
     """
+    if isinstance(program, WorkloadGraph) and (strict or ranks is not None):
+        given = "strict" if strict else "ranks"
+        raise InputError(f"{given} is for a program that is read, and {program.name} is read already; drop it")
     graph = program if isinstance(program, WorkloadGraph) else read_workload(program, strict=strict, ranks=ranks)
     found = machine if isinstance(machine, Machine) else machine_of(machine)
     rates = dict(zip(_RATES, (tflops, memory_gb_per_second), strict=True))
+    _require_effect(graph, rates)
     by = dict(algorithms or {})
     level = named("level", level)
     report = _timed(graph, found, rates, by, level, overlap=overlap)
     report["what_if"] = []
     for changes in what_if:
-        other, own_rates, own_by = _changed(found, rates, by, changes)
+        other, own_rates, own_by = _changed(graph, found, rates, by, changes)
         after = _timed(graph, other, own_rates, own_by, level, overlap=overlap)
         report["what_if"].append(
             {
@@ -168,13 +174,34 @@ def _timed(
     return report
 
 
+def takes_rates(graph: WorkloadGraph) -> bool:
+    """Whether the rates of an accelerator may decide about times of a program; other files state them."""
+    return graph.counts_operations or graph.format in _COUNTING
+
+
+def _require_effect(graph: WorkloadGraph, rates: Mapping[str, float | None]) -> None:
+    """Refuses rates of the accelerator for a program whose file states the times of compute.
+
+    Raises:
+        InputError: a rate is given and changes nothing.
+
+    """
+    given = next((key for key, value in rates.items() if value is not None), None)
+    if given is not None and not takes_rates(graph):
+        raise InputError(f"{given} changes nothing: {graph.name} states the times of its compute, and counts none")
+
+
 def price(machine: Machine) -> float | None:
     """The price of the network in dollars; None where the machine states none, as presets of servers do."""
     return (machine.topology or {}).get("cost_usd") or None
 
 
 def _changed(
-    machine: Machine, rates: dict[str, float | None], algorithms: dict[str, str], changes: Mapping[str, object]
+    graph: WorkloadGraph,
+    machine: Machine,
+    rates: dict[str, float | None],
+    algorithms: dict[str, str],
+    changes: Mapping[str, object],
 ) -> tuple[Machine, dict[str, float | None], dict[str, str]]:
     """The machine, the rates of the accelerator and the algorithms after changes."""
     other, own_rates, own_algorithms = machine, dict(rates), dict(algorithms)
@@ -188,6 +215,7 @@ def _changed(
             other = other.asked(failed=str(value).split("+"))
         elif key in _RATES:
             own_rates[key] = finite(key, value)
+            _require_effect(graph, own_rates)
         elif key.replace("_", "-") in collectives():
             own_algorithms[key.replace("_", "-")] = named("the algorithm", value)
         elif key.startswith("accelerator"):

@@ -16,7 +16,7 @@ from unisono.base.names import named
 from unisono.machines import with_shape
 from unisono.planning import read_workload
 from unisono.simulation.runs import Run
-from unisono.simulation.traces import Traced, checked_pes, listed_pes
+from unisono.simulation.traces import SIMULATORS, Traced, checked_pes, listed_pes
 
 __all__ = ["Noise", "simulate", "simulate_beside", "simulate_goal"]
 
@@ -78,6 +78,8 @@ def simulate(
         checked_seed(seed),
     )
     traced = checked_pes([] if trace_pes is None else listed_pes(trace_pes), placed.nodes)
+    if traced and placed.machine is not None and SIMULATORS[placed.machine.simulator].records == "nothing":
+        raise InputError(f"trace_pes is given, and the simulator {placed.machine.simulator} records nothing; drop it")
     simulation = _core.simulate(placed, *options, traced)
     ran_on = placed.machine
     assert ran_on is not None, "what ran has a machine"

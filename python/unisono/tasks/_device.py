@@ -6,13 +6,13 @@ current stream. A program without a number of devices uses CuPy's current one.
 """
 
 import importlib
-import os
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from unisono._core import InputError
+from unisono.base.switches import is_on
 from unisono.tasks._operators import COMBINE, NEUTRAL
 from unisono.tasks._regions import Box, Boxes, Data, around, common, place, within, without
 
@@ -239,7 +239,7 @@ def _combine(devices: Sequence[Sequence["Part"]], whole: Sequence["Part"], opera
 
 def contents_read(parts: Sequence["Part"], device: int) -> list[list[bytes]]:
     """The regions that a kernel only reads, where the environment asks to compare them; none elsewhere."""
-    return [_contents(part, parts, device) for part in parts] if os.environ.get(_CHECK, "") == "1" else []
+    return [_contents(part, parts, device) for part in parts] if is_on(_CHECK) else []
 
 
 def check_reads(task: str, parts: Sequence["Part"], before: Sequence[list[bytes]], device: int) -> None:

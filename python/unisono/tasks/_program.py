@@ -13,6 +13,7 @@ import numpy.typing as npt
 from unisono._core import Discovery, InputError, Moved, TaskList, TaskSchedule, WorkloadGraph
 from unisono.base.inputs import MachineLike, whole
 from unisono.base.reports import DiscoveryReport
+from unisono.base.switches import is_on
 from unisono.discovery.devices import check_devices, devices_report
 from unisono.discovery.prediction import predictions, without_machine
 from unisono.graphs import Source, write_graph
@@ -85,7 +86,7 @@ class Program:
         self._number = next(_numbers)
         self._transport = None if recording.recording() else transport(machine, plan)
         nodes, rank = (self._transport.ranks, self._transport.rank) if self._transport else (1, 0)
-        by_messages = os.environ.get(_SWITCH, "") == "1"
+        by_messages = is_on(_SWITCH)
         self._rules = "off" if by_messages else "full"
         self._discovery = Discovery(nodes, rank, self._rules, rows=True, report=False)
         self._exchanges = Exchanges(self._transport, self._discovery, by_messages) if self._transport else None

@@ -16,6 +16,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Protocol
 
+from unisono.base.switches import is_on
+
 #: ``off`` in the environment: no thread. ``always``, for tests: every kernel waits until the thread had its turn.
 SWITCH = "UNISONO_PROGRESS"
 #: Seconds between two looks at the kernel that runs, and, once it is attended, while exchanges get on and while not.
@@ -40,8 +42,10 @@ class Attendant:
 
     def __init__(self, several_threads: bool, fail: Callable[[], None]) -> None:
         """``fail`` ends all ranks; it is called in the thread, where an exchange failed."""
-        switch = os.environ.get(SWITCH, "")
-        self._used, self._always = several_threads and switch != "off", switch == "always"
+        is_used = is_always = os.environ.get(SWITCH) == "always"
+        if not is_always:
+            is_used = SWITCH not in os.environ or os.environ[SWITCH] == "" or is_on(SWITCH)
+        self._used, self._always = several_threads and is_used, is_always
         self._fail = fail
         # A kernel may run a program of its own, with the lock or without.
         self._lock = threading.RLock()

@@ -1,7 +1,7 @@
 //! Such a machine as its file describes it.
 
 use serde::{Deserialize, Serialize};
-use unisono_base::narrow;
+use unisono_base::{exact, narrow};
 
 use super::{Layout, Site, balanced};
 use crate::{Description, MachineError, MachineText, Shape};
@@ -36,6 +36,7 @@ pub struct InNetwork {
     pub summary: String,
     pub cores_per_socket: u32,
     /// Rows and columns of a socket's mesh; core `k` stands at row `k / columns`, column `k % columns`.
+    #[serde(deserialize_with = "exact::array")]
     pub mesh: [u32; 2],
     pub sockets_per_node: u32,
     /// Nodes of the HyperX in each dimension; none for a single node.

@@ -11,6 +11,9 @@ use crate::{Description, MachineError, MachineText, Shape};
 /// Rates of links that are accepted.
 pub(super) const RATES_GBPS: RangeInclusive<f64> = 1e-9..=1e15;
 
+const FAILED: &str =
+    "links or nodes of the machine failed, in every plane; packets take the shortest ways that are left";
+
 /// What is bought, in dollars.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -75,9 +78,6 @@ pub struct Network {
     pub kind: String,
     #[serde(default)]
     pub summary: String,
-    /// A feature that the machine may have and the file does not state; every bound on it repeats it.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub caveat: String,
     /// Equal and independent; a vector is split over them.
     pub planes: u32,
     /// One direction of one cable.
@@ -113,7 +113,8 @@ pub struct Network {
     /// joined as there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
-    /// Sentences for whoever reads times on this machine, such as what an imported file did not state.
+    /// Sentences for whoever reads times and bounds on this machine: what an imported file did not state, and what the
+    /// machine may have beside it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// Links and nodes that are not there, in every plane: [`Failure`].
@@ -164,7 +165,8 @@ impl Description for Network {
                 self.name
             )
         });
-        bare.into_iter().chain(self.notes.iter().cloned()).collect()
+        let failed = (!self.failed.is_empty()).then(|| FAILED.to_owned());
+        failed.into_iter().chain(bare).chain(self.notes.iter().cloned()).collect()
     }
 
     /// So many boxes, where the topology is made of boxes or a preset joins boxes like this one.

@@ -100,9 +100,6 @@ fn on_network(asked: &Asked, network: &Network) -> Result<OnNetwork, PlanError> 
     Ok(OnNetwork { part: NetworkPart::new(network, nodes, extents.dims())?, model, extents })
 }
 
-const FAILED: &str =
-    "links or nodes of the machine failed, in every plane; packets take the shortest ways that are left";
-
 /// With the model of packets, candidates are simulated that are predicted to take at most so many times as long as the
 /// best, while all of them together take at most so many steps of the simulator (some 10 s). The best is always
 /// simulated.
@@ -279,10 +276,9 @@ impl Target for OnNetwork {
         let is_built = matches!(plan.best().source, TimeSource::Messages | TimeSource::Simulated);
         let built = is_built.then(|| plan.schedule().ok()).flatten();
         let is_partly_simulated = plan.candidates.iter().any(|one| self.is_estimated(one));
-        let failed = (!self.part.network.failed.is_empty()).then_some(FAILED);
-        let notes: Vec<&str> = failed.into_iter().chain(is_partly_simulated.then_some(NOT_SIMULATED)).collect();
+        let note = is_partly_simulated.then(|| NOT_SIMULATED.to_owned());
         let terms = built.and_then(|schedule| schedule_terms(schedule).ok());
-        Ok(Details { terms, note: (!notes.is_empty()).then(|| notes.join("; ")), ..Details::default() })
+        Ok(Details { terms, note, ..Details::default() })
     }
 
     fn predict(&self, schedule: &Schedule, placement: Option<&Placement>) -> Result<Prediction, PlanError> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use unisono_base::exact;
 use unisono_collective::Kind;
 
 use super::{WorkloadError, error::WrongWorkload};
@@ -29,7 +30,7 @@ pub struct Dimension {
     pub size: u32,
     /// Rows and columns that its members take on a network of rows and columns; their product is `size`. A row where it
     /// says nothing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "exact::optional", skip_serializing_if = "Option::is_none")]
     pub shape: Option<[u32; 2]>,
 }
 

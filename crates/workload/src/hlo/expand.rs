@@ -95,6 +95,8 @@ pub struct Expansion<'a> {
     sent: rustc_hash::FxHashMap<&'a str, Needs>,
     receives: rustc_hash::FxHashMap<&'a str, &'a str>,
     visits: u64,
+    /// Conditionals of which a branch was taken.
+    branches: u64,
 }
 
 impl<'a> Expansion<'a> {
@@ -117,12 +119,19 @@ impl<'a> Expansion<'a> {
             sent: rustc_hash::FxHashMap::default(),
             receives: rustc_hash::FxHashMap::default(),
             visits: 0,
+            branches: 0,
         })
     }
 
     pub fn graph(mut self) -> Result<WorkloadGraph, Wrong> {
         self.computation(self.module.entry, &[], 0)?;
         let ranks = self.devices.count();
+        let note = (self.branches > 0).then(|| {
+            format!(
+                "the branch with most instructions is taken of each conditional that is met, here {}",
+                self.branches
+            )
+        });
         Ok(WorkloadGraph {
             name: self.module.name.to_owned(),
             format: "hlo",
@@ -134,7 +143,7 @@ impl<'a> Expansion<'a> {
             choices: Vec::new(),
             findings: self.findings.into_values().collect(),
             unknown: self.unknown,
-            notes: Vec::new(),
+            notes: note.into_iter().collect(),
         })
     }
 
@@ -363,6 +372,7 @@ impl<'a> Expansion<'a> {
                 best = Some((length, n, called));
             }
         }
+        self.branches += 1;
         let (_, n, called) = best.ok_or_else(|| wrong("a conditional has no branch".to_owned()))?;
         let argument = operands.get(n + 1).cloned().unwrap_or_default();
         let chosen = operands.first().map_or(Needs::default(), |value| value.needs);

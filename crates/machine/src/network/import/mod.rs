@@ -77,7 +77,6 @@ fn network(asked: &Asked, summary: String, link_gbps: f64, topology: toml::Table
         name: asked.name.to_owned(),
         kind: Network::KIND.to_owned(),
         summary,
-        caveat: String::new(),
         planes: 1,
         link_gbps,
         link_latency_ns: ASSUMED_NS,

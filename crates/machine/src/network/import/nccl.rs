@@ -390,14 +390,13 @@ impl Server {
             "{boxes}{gpus} GPU{}, from a topology of NCCL; latencies, packets and buffers are assumed",
             if gpus == 1 { "" } else { "s" }
         );
-        let caveat = match self.switched_sm {
-            Some(sm) if sm >= FIRST_SHARP => format!(
+        let mut made = network(asked, summary, fastest, topology);
+        made.notes.extend(self.switched_sm.filter(|&sm| sm >= FIRST_SHARP).map(|sm| {
+            format!(
                 "of GPUs with sm {sm} the NVSwitches may copy and reduce (NVLink SHARP), which a topology of NCCL does \
                  not state and [[switches]] adds"
-            ),
-            _ => String::new(),
-        };
-        let mut made = Network { caveat, ..network(asked, summary, fastest, topology) };
+            )
+        }));
         made.notes.extend(self.odd(&numbers));
         made
     }

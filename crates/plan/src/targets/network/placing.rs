@@ -49,23 +49,70 @@ fn place_with_switches(
     network: &Network,
     topology: &dyn Topology,
 ) -> Result<Option<Placement>, PlanError> {
-    let Some(Placement::Nodes(kept)) = placing.kept else {
-        placing.refuse_switches()?;
-        return Ok(None);
-    };
-    let keeps = placing.before == Some(placing.machine);
-    let (ranks, _) = kept.split_at(kept.len().min(placing.ranks() as usize));
     let asked = match placing.part {
         Part::All | Part::Nodes(_) => None,
         Part::Places(places) => Some(places.clone()),
         Part::Shape(shape) => Some(AcceleratorGrid::new(&network.name, &topology.extents(), Some(*shape))?.nodes),
     };
+    let kept = match placing.kept {
+        Some(Placement::Nodes(kept)) => kept,
+        None => return on_own_switches(placing, network, topology, asked),
+        Some(_) => {
+            placing.refuse_switches()?;
+            return Ok(None);
+        }
+    };
+    let keeps = placing.before == Some(placing.machine);
+    let (ranks, _) = kept.split_at(kept.len().min(placing.ranks() as usize));
     if keeps && asked.is_none_or(|asked| asked == ranks) {
         return Ok(Some(Placement::Nodes(kept.clone())));
     }
     let moved = |found| PlanError::MovedSwitches { found, machine: network.name.clone() };
     placing.schedule.check_ranks_only().map_err(moved)?;
     Ok(None)
+}
+
+/// Places a schedule that has no places yet, as one that was made from a plan for GPUs: ranks on the accelerators asked
+/// for or the first ones, and each other node on a switch that computes and has links to all neighbors of the node.
+fn on_own_switches(
+    placing: &Placing,
+    network: &Network,
+    topology: &dyn Topology,
+    asked: Option<Vec<u32>>,
+) -> Result<Option<Placement>, PlanError> {
+    let (schedule, ranks) = (placing.schedule, placing.ranks());
+    let computing = network.computing(topology)?;
+    if computing.are_plain() {
+        placing.refuse_switches()?;
+    }
+    let mut places = asked.unwrap_or_else(|| (0..ranks).collect());
+    if places.len() != ranks as usize {
+        return Err(placing.other_size(ranks.into(), "ranks", places.len() as u64, "accelerators"));
+    }
+    network.check_nodes(topology, &places)?;
+    let plane = topology.plane()?;
+    let mut neighbors = vec![Vec::new(); schedule.node_count()];
+    for id in schedule.all_streams() {
+        let from = schedule.stream(id).source;
+        for &to in schedule.stream_sinks(id) {
+            neighbors[from.index()].push(to.index());
+            neighbors[to.index()].push(from.index());
+        }
+    }
+    for (node, neighbors) in neighbors.iter().enumerate().skip(ranks as usize) {
+        let is_linked = |switch: u32| {
+            let mut placed = neighbors.iter().filter_map(|&neighbor| places.get(neighbor));
+            placed.all(|&place| plane.links_between(place, switch).next().is_some())
+        };
+        let free = (plane.accelerators()..plane.nodes()).filter(|switch| !places[ranks as usize..].contains(switch));
+        let found = free.filter(|&switch| computing.class(switch).is_some()).find(|&switch| is_linked(switch));
+        let Some(found) = found else {
+            let found = schedule.check_ranks_only().expect_err("it has nodes that are not ranks");
+            return Err(PlanError::NoSwitchFor { found, machine: network.name.clone(), node });
+        };
+        places.push(found);
+    }
+    Ok(Some(Placement::Nodes(places)))
 }
 
 /// Returns whether accelerators have the numbers that they have on the machine before: the same one, as far as links

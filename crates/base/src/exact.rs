@@ -1,0 +1,24 @@
+//! Arrays of a fixed length in files. The reader of TOML drops values beyond the length without an error, so fields of
+//! such a type name a function of this module in `deserialize_with`.
+
+use serde::{Deserialize, Deserializer, de::Error};
+
+/// Reads an array of exactly N values.
+///
+/// # Errors
+/// Fewer or more values, or one of another type.
+pub fn array<'de, D: Deserializer<'de>, T: Deserialize<'de>, const N: usize>(source: D) -> Result<[T; N], D::Error> {
+    let values = Vec::<T>::deserialize(source)?;
+    let found = values.len();
+    values.try_into().map_err(|_| D::Error::custom(format_args!("found {found} values; accepted are {N}")))
+}
+
+/// Reads an array of exactly N values for a key that may be left out.
+///
+/// # Errors
+/// As [`array`].
+pub fn optional<'de, D: Deserializer<'de>, T: Deserialize<'de>, const N: usize>(
+    source: D,
+) -> Result<Option<[T; N]>, D::Error> {
+    array(source).map(Some)
+}
