@@ -88,7 +88,7 @@ def test_no_time_on_a_network_is_below_a_bound(seed: int) -> None:
             assert ran >= bound["seconds"] * (1 - 1e-9), (on.describe(), collective, bound["name"])
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_no_time_in_switches_is_below_a_bound(seed: int) -> None:
     """Also where the port of the memory, or a way of less than a picosecond, is what takes the time."""
     draw = random.Random(seed)
@@ -101,8 +101,9 @@ def test_no_time_in_switches_is_below_a_bound(seed: int) -> None:
     for collective, elements in (("allreduce", 1), ("allreduce", 300), ("broadcast", 64), ("barrier", 1)):
         plan = un.plan(collective, on, elements=elements)
         assert all((c["ratio"] or 1) >= 1 - 1e-9 for c in plan.candidates), (changed, collective)
+        schedule = un.plan(collective, on, elements=elements, algorithm="in-network").schedule
+        ran = un.simulate(schedule, on).seconds
         for bound in un.bounds(collective, on, elements=elements):
-            ran = un.simulate(un.plan(collective, on, elements=elements, algorithm="in-network").schedule, on).seconds
             assert bound["standing"] != "bound" or ran >= bound["seconds"] * (1 - 1e-9), (changed, bound["name"])
 
 
