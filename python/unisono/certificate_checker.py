@@ -146,10 +146,8 @@ class Schedule:
             if line.startswith(("machine", "placement")):
                 return
             code = line.partition(";")[0] if ";" in line else line
-            if not (code.isascii() and code.isprintable()):
-                code = code.replace("\t", " ").replace("\r", " ")
-                plain = code.isascii() or code.startswith(("origin ", "phases "))
-                require(plain and code.isprintable(), "the line has characters that no instruction has")
+            plain = code.isascii() or code.startswith(("origin ", "phases "))
+            require(plain, "the line has characters that no instruction has")
             if code := " ".join(code.split()):
                 yield code
 

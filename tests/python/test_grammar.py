@@ -1,5 +1,6 @@
 """One grammar: the program, its loader of files and the independent checker read the same characters alike."""
 
+import json
 import random
 import re
 from pathlib import Path
@@ -118,6 +119,22 @@ def test_control_characters_are_refused_by_all_readers(character: str, where: st
             reader(text)
     with pytest.raises(un.Error, match=rf"line \d+: the line has the control character U\+{ord(character):04X}"):
         un.load(tmp_path / "a.sched")
+
+
+def test_every_origin_and_phase_has_a_text_that_all_readers_read() -> None:
+    """Names of files become origins, and may hold anything."""
+    draw, document = random.Random(7), json.loads(un.Schedule.parse(ECHO).to_json())
+
+    def drawn() -> str:
+        ranges = [(1, 0x180), (0x2000, 0x2100), (0xFE00, 0xFF00), (0xE0000, 0xE0080), (0x1F600, 0x1F650)]
+        return "".join(draw.choice([chr(draw.randrange(*draw.choice(ranges))), *" ;:x"]) for _ in range(5))
+
+    for _ in range(100):
+        document["origin"], document["phases"] = drawn(), [drawn()]
+        made = un.Schedule.parse_json(json.dumps(document))
+        text = made.to_text()
+        assert un.Schedule.parse(text).to_text() == text
+        assert checker.check(text, made.certificate())[3]
 
 
 def test_line_ends_of_both_kinds_are_accepted(tmp_path: Path) -> None:

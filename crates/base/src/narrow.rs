@@ -32,3 +32,10 @@ pub fn rounded(value: f64) -> u64 {
         value.round() as u64
     }
 }
+
+/// Returns the next whole number, so that no time is shorter than its machine's. What is above a whole number by the
+/// rounding of its computation is that number.
+#[inline]
+pub fn rounded_up(value: f64) -> u64 {
+    rounded((value * (1.0 - 4.0 * f64::EPSILON)).ceil())
+}

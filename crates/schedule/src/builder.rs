@@ -484,7 +484,8 @@ impl Builder {
     }
 }
 
-/// As the text form holds it: one line, no `;`.
+/// As the text form holds it: one line, without `;` and control characters.
 pub(crate) fn one_line(text: &str) -> String {
-    text.replace(';', ",").split_whitespace().collect::<Vec<_>>().join(" ")
+    let text = text.replace(';', ",").replace(char::is_control, " ");
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

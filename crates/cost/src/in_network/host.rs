@@ -36,12 +36,15 @@ pub fn host_ns(machine: &InNetwork, ranks: u32, elements: u64, bytes: u64, host:
     }
     let round = |way: f64| machine.host.round_ns + machine.host.traversals * way;
     let rounds: f64 = ways.iter().copied().map(round).sum();
-    let access_ns = 8.0 * bytes as f64 / machine.memory_gbps * elements as f64;
+    // A port passes reads and writes at the same time, and there are fewer writes.
+    let vector_ns = |accesses: f64, reads: f64| {
+        8.0 * bytes as f64 * (accesses / machine.memory_gbps).max(reads / machine.memory_port_gbps) * elements as f64
+    };
     match host {
-        // Read, write, and reduce: 2 + 3 accesses of every element in every round.
-        Host::RecursiveDoubling => rounds + ways.len() as f64 * 5.0 * access_ns,
-        // Halving and doubling: 4 accesses of (n - 1)/n of the vector for messages, 3 for reductions.
-        Host::Rabenseifner => 2.0 * rounds + 7.0 * access_ns * f64::from(ranks - 1) / f64::from(ranks),
+        // Read, write, and reduce: 2 + 3 accesses of every element in every round, of which 1 + 2 read.
+        Host::RecursiveDoubling => rounds + ways.len() as f64 * vector_ns(5.0, 3.0),
+        // Halving and doubling: 4 accesses of (n - 1)/n of the vector for messages, 3 for reductions; 2 + 2 read.
+        Host::Rabenseifner => 2.0 * rounds + vector_ns(7.0, 4.0) * f64::from(ranks - 1) / f64::from(ranks),
     }
 }
 

@@ -186,11 +186,14 @@ impl InNetwork {
             ("node_latency_ns", self.node_latency_ns),
             ("engine_level_ns", self.engine_level_ns),
             ("host.round_ns", self.host.round_ns),
-            ("host.traversals", self.host.traversals),
         ];
         if let Some((key, found)) = at_least_zero.into_iter().find(|(_, v)| !(v.is_finite() && *v >= 0.0 && *v <= 1e12))
         {
             return bad(key, found.to_string(), "a number of at least 0");
+        }
+        if !(self.host.traversals >= 1.0 && self.host.traversals <= 1e12) {
+            let accepted = "a number of at least 1, since no message is faster than its way";
+            return bad("host.traversals", self.host.traversals.to_string(), accepted);
         }
         if self.packet_bytes < 8 || self.packet_bytes > 1 << 20 {
             return bad("packet_bytes", self.packet_bytes.to_string(), "8 to 1048576");

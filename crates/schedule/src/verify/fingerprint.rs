@@ -158,7 +158,7 @@ impl Contributions for Fingerprint {
                 }
             }
             Source::AtLeastOnce { ranks } => Err(format!(
-                "must have heard of ranks 0..{ranks}; fingerprints cannot show that, ask for the exact method"
+                "must have heard of ranks 0..{ranks}; fingerprints cannot show that, and the exact method holds no more sets"
             )),
         }
     }

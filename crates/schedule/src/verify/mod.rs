@@ -30,7 +30,7 @@ use std::{borrow::Cow, collections::BTreeMap, str::FromStr};
 
 use serde::Serialize;
 use unisono_base::{Bytes, Diagnostic, Diagnostics, InstrId, Span};
-use unisono_collective::{Collective, Operator};
+use unisono_collective::{Collective, Kind, Operator};
 
 use self::{
     allowance::Allowance,
@@ -296,8 +296,10 @@ fn contents(run: Run<'_>, order: &Runs, (method, seed): (Method, Seed), demand: 
     }
     let c = run.0.collective();
     let mut random = seed.generator();
-    if method != Method::Fingerprint {
-        let budget = if method == Method::Exact { usize::MAX } else { DEFAULT_BUDGET };
+    // A barrier may hear of a rank more than once, which counts and fingerprints cannot tell from a rank that is missing.
+    let is_barrier = c.kind == Kind::Barrier;
+    if method != Method::Fingerprint || is_barrier {
+        let budget = if method == Method::Exact || is_barrier { usize::MAX } else { DEFAULT_BUDGET };
         let expressions = Expressions::new(c.ranks, swaps(c), &mut random);
         match attempt(run, order, expressions, exact::Exact::new(c, budget), demand) {
             Ok(outcome) => return outcome,

@@ -1,6 +1,6 @@
 //! The units of an embedding and what lies between them, in an order in which every unit follows what it waits for.
 
-use unisono_base::{narrow, rounded};
+use unisono_base::{narrow, rounded_up};
 use unisono_lower::switches::{Configured, ENGINE, Embedding, LinkLoads, NONE, Registers, loads, ports};
 use unisono_machine::{
     InNetwork,
@@ -228,7 +228,7 @@ impl Making<'_> {
     }
 
     fn serial(&self, gbps: f64, share: u8) -> Both {
-        self.bytes.map(|bytes| rounded((bytes as f64 * 8.0 * 1000.0 / gbps * f64::from(share.max(1))).ceil()))
+        self.bytes.map(|bytes| rounded_up(bytes as f64 * 8.0 * 1000.0 / gbps * f64::from(share.max(1))))
     }
 
     /// A core's memory gives half of its bandwidth to each direction that is in use.
@@ -258,5 +258,5 @@ impl Making<'_> {
 }
 
 fn picoseconds(ns: f64) -> u64 {
-    rounded(ns * 1000.0)
+    rounded_up(ns * 1000.0)
 }

@@ -1,6 +1,6 @@
 //! The time that messages and reductions take of the CPUs of ranks on a network, and of the engines of switches.
 
-use unisono_base::rounded;
+use unisono_base::rounded_up;
 use unisono_cost::endpoint::{Prices, Receive, Send};
 
 use super::{Interconnect, Options, Timing};
@@ -46,7 +46,7 @@ impl Prices for HostPrices<'_> {
     fn reduce(&self, rank: u32, bytes: u64) -> u64 {
         let is_switch = self.is_switch(rank);
         let ps = if is_switch { self.switch_ps_per_byte[rank as usize] } else { self.timing.gamma_ps_per_byte };
-        rounded(bytes as f64 * ps)
+        rounded_up(bytes as f64 * ps)
     }
 
     fn calc(&self, amount: u64) -> u64 {

@@ -53,7 +53,7 @@ pub(crate) mod waiting;
 
 use std::sync::Arc;
 
-use unisono_base::rounded;
+use unisono_base::rounded_up;
 use unisono_lower::tasks::TaskGraph;
 use unisono_machine::{
     MachineError,
@@ -64,13 +64,6 @@ pub use effort::{TrafficEstimate, effort};
 
 use crate::endpoint::{self, engine};
 pub use crate::endpoint::{SimError, Stuck, TraceEvent};
-
-/// Rounds up, so that no run is faster than the machine; what is above a whole number by the rounding of its
-/// computation is that number.
-#[inline]
-fn whole_ps(ps: f64) -> u64 {
-    rounded((ps * (1.0 - 4.0 * f64::EPSILON)).ceil())
-}
 
 /// The times of a link, in picoseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -86,7 +79,7 @@ impl LinkTiming {
     /// How long a packet holds the link.
     #[inline]
     pub fn serialization_ps(&self, bytes: u32) -> u64 {
-        whole_ps(f64::from(bytes) * self.ps_per_byte)
+        rounded_up(f64::from(bytes) * self.ps_per_byte)
     }
 }
 
@@ -106,7 +99,7 @@ pub struct Timing {
 
 impl Timing {
     pub fn new(network: &Network, plane: &Plane) -> Self {
-        let ps = |ns: f64| whole_ps(ns * 1e3);
+        let ps = |ns: f64| rounded_up(ns * 1e3);
         let link = |speed: Speed| LinkTiming {
             hop_ps: ps(network.output_latency_ns + speed.latency_ns + network.input_latency_ns),
             link_ps: ps(speed.latency_ns),

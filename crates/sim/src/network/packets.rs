@@ -3,7 +3,7 @@
 
 use std::hint::black_box;
 
-use unisono_base::{TaskId, interrupt::poll, narrow};
+use unisono_base::{TaskId, interrupt::poll, narrow, rounded_up};
 use unisono_machine::network::{Hop, MachinesPer, Plane, Routing};
 
 use super::{
@@ -184,7 +184,7 @@ impl<'a> Packets<'a> {
         let is_switch = |&place: &u32| place >= plane.accelerators();
         let has_switches = options.places.iter().any(is_switch);
         let latency_ps = if has_switches {
-            (0..plane.nodes()).map(|node| super::whole_ps(computing.latency_ns(node) * 1e3)).collect()
+            (0..plane.nodes()).map(|node| rounded_up(computing.latency_ns(node) * 1e3)).collect()
         } else {
             Vec::new()
         };

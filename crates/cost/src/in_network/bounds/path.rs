@@ -55,7 +55,8 @@ fn farthest(case: &InNetworkCase, from: u32) -> u64 {
             LevelOf::Socket => m.socket_latency_ns,
             LevelOf::Node => m.node_latency_ns,
         };
-        rounded(ns * 1000.0)
+        // Not rounded up: a bound is never too high.
+        rounded((ns * 1000.0).floor())
     };
     let mut best = vec![u64::MAX; case.layout.switches() as usize];
     best[from as usize] = 0;

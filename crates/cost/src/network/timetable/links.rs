@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use unisono_base::{mix, narrow, rounded};
+use unisono_base::{mix, narrow, rounded_up};
 use unisono_machine::network::{Header, Hop, MachinesPer};
 
 use super::{super::Speeds, NONE, PS_PER_NS, Run, events::Event};
@@ -48,7 +48,7 @@ pub(super) struct LinkPrice {
 impl LinkPrice {
     pub(super) fn new(speed: u8, speeds: &Speeds) -> Self {
         let weight = if speeds.is_even() { 1.0 } else { speeds.weight(speed) };
-        Self { latency_ps: rounded(speeds.alpha_ns(speed) * PS_PER_NS), weight }
+        Self { latency_ps: rounded_up(speeds.alpha_ns(speed) * PS_PER_NS), weight }
     }
 }
 
@@ -151,7 +151,7 @@ impl Run<'_> {
         let through = |hop: &&Hop| {
             let free = self.free[hop.link as usize].max(self.windows.as_ref().map_or(0, |windows| windows.free(**hop)));
             let known_free = if free == 0 { 0 } else { free.saturating_add(latency(hop.link).saturating_mul(2)) };
-            known_free.max(now).saturating_add(rounded(part_ps * weight(hop.link)))
+            known_free.max(now).saturating_add(rounded_up(part_ps * weight(hop.link)))
         };
         let hop = match (&self.hops[..], &mut self.ahead) {
             ([only], _) => Some(only),
@@ -164,13 +164,13 @@ impl Run<'_> {
         };
         let hop = *hop.expect("a routing leads to every accelerator");
         let behind = if part.link == NONE { 0.0 } else { gap_ps * (weight(part.link) - weight(hop.link)).max(0.0) };
-        let earliest = now.saturating_add(rounded(behind));
+        let earliest = now.saturating_add(rounded_up(behind));
         let start = self.free[hop.link as usize].max(earliest);
-        let busy = rounded(part_ps * weight(hop.link));
+        let busy = rounded_up(part_ps * weight(hop.link));
         let ends = start.saturating_add(busy);
         // While a channel waits for places, other channels use the link.
         self.free[hop.link as usize] = ends;
-        let until_last = rounded((part_ps - gap_ps) * weight(hop.link));
+        let until_last = rounded_up((part_ps - gap_ps) * weight(hop.link));
         let (start, ends, held) = match &mut self.windows {
             Some(windows) => {
                 let (start, ends) = windows.send(hop, start, busy, mean_packets);
@@ -218,7 +218,7 @@ impl Run<'_> {
         if message.missing == 0 {
             let to_rank = message.to < self.prices.plane.accelerators();
             let signal_ns = if to_rank { self.prices.signal_ns } else { 0.0 };
-            let known = message.latest.saturating_add(rounded(signal_ns * PS_PER_NS));
+            let known = message.latest.saturating_add(rounded_up(signal_ns * PS_PER_NS));
             self.events.add(known, Event::There(at));
         }
     }

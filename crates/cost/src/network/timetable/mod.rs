@@ -24,7 +24,7 @@ mod links;
 mod unlike;
 mod windows;
 
-use unisono_base::{Diagnostic, Diagnostics, InstrId, NodeId, interrupt::poll, limits, narrow, rounded};
+use unisono_base::{Diagnostic, Diagnostics, InstrId, NodeId, interrupt::poll, limits, narrow, rounded_up};
 use unisono_machine::network::{Hop, MachinesPer, Plane, Routing, Switches};
 use unisono_schedule::{Flow, Schedule, topological};
 
@@ -239,20 +239,19 @@ impl<'a> Run<'a> {
             if run.missing[id as usize] == 0 {
                 let node = flow.node_of(InstrId(id));
                 let begin = if run.is_switch(node) { 0.0 } else { prices.launch_ns };
-                run.events.add(rounded(begin * PS_PER_NS), Event::Begin(id));
+                run.events.add(rounded_up(begin * PS_PER_NS), Event::Begin(id));
             }
         }
         run
     }
 
-    /// Picoseconds for which the links of some accelerator are busy with what it sends, if all links are alike; the
-    /// rounding of each part aside.
+    /// Picoseconds for which the links of some accelerator are busy with what it sends, if all links are alike.
     fn least_ps(&self) -> f64 {
         let Prices { speeds, plane, .. } = *self.prices;
         let mut sent = vec![0.0; plane.accelerators() as usize];
         for message in self.messages.iter().filter(|message| message.from != message.to && speeds.is_even()) {
             if let Some(sent) = sent.get_mut(message.from as usize) {
-                *sent += (message.part_ps - 1.0).max(0.0) * f64::from(message.unmade);
+                *sent += message.part_ps * f64::from(message.unmade);
             }
         }
         let busy = |(node, sent): (u32, &f64)| if *sent > 0.0 { sent / speeds.injection(plane, node) } else { 0.0 };
@@ -304,7 +303,7 @@ impl<'a> Run<'a> {
 
     /// What a message costs the host of a node; a switch has none.
     fn host_ps(&self, node: NodeId) -> u64 {
-        if self.is_switch(node) { 0 } else { rounded(self.prices.host_ns * PS_PER_NS) }
+        if self.is_switch(node) { 0 } else { rounded_up(self.prices.host_ns * PS_PER_NS) }
     }
 
     fn is_switch(&self, node: NodeId) -> bool {
@@ -328,9 +327,9 @@ impl<'a> Run<'a> {
             (true, false) => 0.0,
             (false, _) => (operands.saturating_sub(1) * bytes) as f64 * prices.reduce_ns_per_byte,
         };
-        let latency_ps: u64 = rounded(prices.computing.latency_ns(place) * PS_PER_NS);
+        let latency_ps: u64 = rounded_up(prices.computing.latency_ns(place) * PS_PER_NS);
         let free = if is_switch && !is_engine { now } else { self.hosts[host] };
-        let mut time = now.max(free).saturating_add(rounded(reduce_ns * PS_PER_NS));
+        let mut time = now.max(free).saturating_add(rounded_up(reduce_ns * PS_PER_NS));
         for message in self.first_message[id.index()]..self.first_message[id.index() + 1] {
             time = time.saturating_add(host_ps);
             let posted = time.saturating_add(latency_ps);
@@ -342,7 +341,7 @@ impl<'a> Run<'a> {
         }
         if !is_switch && schedule.is_copy(id) {
             // What is copied and sent need not be copied before.
-            time = time.saturating_add(rounded(bytes as f64 * prices.copy_ns_per_byte * PS_PER_NS));
+            time = time.saturating_add(rounded_up(bytes as f64 * prices.copy_ns_per_byte * PS_PER_NS));
         }
         if !is_switch || is_engine {
             self.hosts[host] = time;

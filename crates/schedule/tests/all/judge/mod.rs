@@ -117,12 +117,10 @@ pub fn compare(
     if let Some(words) = contradiction(&model, &verdict, most_states, explorer, counts) {
         return disagree(words);
     }
-    // The fingerprints of the exact method and the other must agree, but for what fingerprints cannot show.
-    let barrier = model.collective.kind == unisono_collective::Kind::Barrier;
-    if proof.holds() != by_fingerprint.holds() && !barrier {
+    if proof.holds() != by_fingerprint.holds() {
         return disagree(format!("exact says {:?}, fingerprint {:?}", codes(&proof), codes(&by_fingerprint)));
     }
-    if proof.holds() && !barrier && proof.repeatable != by_fingerprint.repeatable {
+    if proof.holds() && proof.repeatable != by_fingerprint.repeatable {
         return disagree("of exact and fingerprint one says repeatable".into());
     }
     judged(schedule, &proof, &verdict)
