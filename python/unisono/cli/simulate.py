@@ -320,7 +320,8 @@ def _print(report: SimulationReport, run: Run, what: Schedule | None) -> None:
     queue = f", queue depth {report['queue_depth']}" if report["queue_depth"] is not None else ""
     result = {True: "correct", False: "WRONG", None: "not checked: no data flowed"}[run.result_correct]
     if run.elements_checked is not None and run.elements_checked < (report["elements"] or 0):
-        result += f" in {run.elements_checked} of {report['elements']} elements, the first of each embedding; no others flowed"
+        result += f" in {run.elements_checked} of {report['elements']} elements, the first of each embedding; "
+        result += "no others flowed"
     rate = f", {run.events / run.wall_seconds / 1e6:.1f} million a second" if run.wall_seconds > 0 else ""
     print_fields(
         [
