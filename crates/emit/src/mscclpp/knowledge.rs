@@ -110,12 +110,15 @@ fn pushed(pending: &mut BTreeMap<(usize, u32), Pending>, block: usize) {
     }
 }
 
+/// Signals on each end of a channel: the act that signals, and its thread.
+type Signals = BTreeMap<u32, Vec<((At, usize), u32)>>;
+
 /// The signals of several threads on one port channel between two meetings, each with true for the last.
 fn mixed(program: &Program) -> FxHashMap<(At, usize), bool> {
     let mut found = FxHashMap::default();
     for (b, block) in program.blocks.iter().enumerate() {
-        let mut open: BTreeMap<u32, Vec<((At, usize), u32)>> = BTreeMap::new();
-        let mut close = |open: &mut BTreeMap<u32, Vec<((At, usize), u32)>>| {
+        let mut open = Signals::new();
+        let mut close = |open: &mut Signals| {
             for signals in std::mem::take(open).into_values() {
                 if signals.iter().any(|signal| signal.1 != signals[0].1) {
                     let last = signals.len() - 1;
