@@ -234,31 +234,32 @@ def noted(line: str, count: int) -> str:
     return line.replace(" ", "".join(f' note{n}="1"' for n in range(count)) + " ", 1)
 
 
+SPELLINGS: list[Callable[[str], str]] = [
+    lambda line: "  " + line,
+    lambda line: "\t" + line,
+    lambda line: line.replace(" ", "  ", 1),
+    lambda line: line.replace(" ", "   "),
+    lambda line: line.replace(" ", "\n", 1),
+    lambda line: line.replace('="', ' ="', 1),
+    lambda line: re.sub('="([^"]*)"', "='\\1'", line, count=1),
+    lambda line: line.replace("/>", " />"),
+    lambda line: re.sub('="([0-9])"', '="0\\1"', line, count=1),
+    lambda line: re.sub('(cnt|deps|srcoff)="([0-9])"', '\\1="01\\2"', line, count=1),
+    lambda line: noted(line, 4),
+    lambda line: noted(line, 8),
+    lambda line: line + "<!-- a=b -->",
+    lambda line: line + "<!--a=b -->",
+    lambda line: line.replace("</gpu>", "</gpu >"),
+    lambda line: line + "\r",
+]
+
+
 def respelled(text: str, draw: random.Random) -> str:
     """The file as XML with the same elements, in which some characters are written in another way."""
     lines = text.splitlines()
     for _ in range(draw.randrange(1, 4)):
         at = draw.randrange(len(lines))
-        lines[at] = draw.choice(
-            [
-                lambda line: "  " + line,
-                lambda line: "\t" + line,
-                lambda line: line.replace(" ", "  ", 1),
-                lambda line: line.replace(" ", "   "),
-                lambda line: line.replace(" ", "\n", 1),
-                lambda line: line.replace('="', ' ="', 1),
-                lambda line: re.sub('="([^"]*)"', "='\\1'", line, count=1),
-                lambda line: line.replace("/>", " />"),
-                lambda line: re.sub('="([0-9])"', '="0\\1"', line, count=1),
-                lambda line: re.sub('(cnt|deps|srcoff)="([0-9])"', '\\1="01\\2"', line, count=1),
-                lambda line: noted(line, 4),
-                lambda line: noted(line, 8),
-                lambda line: line + "<!-- a=b -->",
-                lambda line: line + "<!--a=b -->",
-                lambda line: line.replace("</gpu>", "</gpu >"),
-                lambda line: line + "\r",
-            ]
-        )(lines[at])
+        lines[at] = draw.choice(SPELLINGS)(lines[at])
     return draw.choice(["", "", "", "\ufeff", '<?xml version="1.0"?>\n']) + "\n".join(lines)
 
 
