@@ -264,7 +264,8 @@ impl RankAlgorithm for Forest {
             return Ok(());
         }
         if reduces {
-            table(Runs::Up)?.iter().for_each(|m| messages.up(b, m, &mut at));
+            // The order is that of the messages backwards.
+            table(Runs::Up)?.iter().rev().for_each(|m| messages.up(b, m, &mut at));
         }
         if !reduces || c.kind == Kind::Allreduce {
             table(Runs::Down)?.iter().for_each(|m| messages.down(b, m, &mut at, reduces));

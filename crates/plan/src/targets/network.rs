@@ -22,6 +22,7 @@ use unisono_machine::{
 };
 use unisono_schedule::Schedule;
 use unisono_sim::network::Interconnect;
+use unisono_synthesis::Roots;
 
 use self::{
     placing::{line, part, part_of, place},
@@ -119,10 +120,9 @@ const STEPS_OF_INSTRUCTION: u128 = 200;
 const NOTED: f64 = 1.02;
 
 /// Packets of long messages are simulated so many times as long as they are where that takes too many steps, as long as
-/// a buffer holds so many of them. These runs take less of the steps: all but so many halvings.
+/// a buffer holds so many of them. Such a run counts half, so that steps are left for other candidates.
 const LONGER: [u32; 3] = [1, 8, 64];
 const PACKETS_OF_BUFFER: u64 = 8;
-const LESS: u32 = 2;
 
 /// Packets agree with a timetable that differs by no more than this share of its time.
 const AGREES: f64 = 0.02;
@@ -135,9 +135,17 @@ impl OnNetwork {
     /// element travels from its root to all ranks along a tree of messages, so no packing of trees is faster.
     fn limit_of_routing(&self, collective: &Collective) -> Option<String> {
         let (roots, fabric) = (cut_roots(collective).filter(|_| !collective.is_local())?, &self.part.fabric);
+        // Packings of more ranks are not exact.
+        if !fabric.is_cheap(Roots::Through(0)) {
+            return None;
+        }
+        let cut_ns = fabric.cut(roots).time() * collective.bytes() as f64 / fabric.graph().bytes_per_ns();
+        let usual = fabric.usual_depth(roots, fabric.least_depth(roots).ok()?);
+        if fabric.fluid_ns(roots, usual, collective.bytes()).ok()? <= NOTED * cut_ns {
+            return None;
+        }
         let over = fabric.routed_over_cut(roots).filter(|&over| over > NOTED)?;
-        let ns = over * fabric.cut(roots).time() * collective.bytes() as f64 / fabric.graph().bytes_per_ns();
-        let us = ns * 1e-3;
+        let us = over * cut_ns * 1e-3;
         Some(format!(
             "over the ways that packets take on this machine, no {} takes less than {us:.3} us, {over:.2} times the cut",
             collective.kind
@@ -283,11 +291,10 @@ impl Target for OnNetwork {
                 }
                 interconnect = interconnect.coarser(network, times);
             }
-            let most = *left >> if times > 1 { LESS } else { 0 };
-            let mut spare = Some(most);
+            let mut spare = Some(*left);
             simulated = self.simulated(&interconnect, (schedule, placement), algorithm.name(), &mut spare)?;
             if simulated.is_some() {
-                *left -= most - spare.unwrap_or(0);
+                *left -= (*left - spare.unwrap_or(0)) / if times > 1 { 2 } else { 1 };
                 break;
             }
         }

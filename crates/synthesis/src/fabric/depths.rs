@@ -73,7 +73,8 @@ impl Fabric {
         let Ok(mut best) = time(least) else { return depths };
         // No tree is deeper than all other ranks in a row.
         let deepest = self.graph.ranks() - 1;
-        if best > enough && least < deepest {
+        let is_cheap = self.is_cheap(roots);
+        if best > enough && least < deepest && is_cheap {
             enough = enough.max(time(deepest).unwrap_or(best) * NEAR);
         }
         let mut more = 1;
@@ -83,6 +84,8 @@ impl Fabric {
             if time <= best / NEAR || time <= enough {
                 depths.push(depth);
                 best = time;
+            } else if !is_cheap {
+                break;
             }
             if depth == deepest {
                 break;
