@@ -14,6 +14,8 @@ const CHUNKS_ALIKE: [u32; 4] = [1, 2, 4, 8];
 const CHUNKS_OF_ONE: [u32; 6] = [1, 4, 16, 64, 256, 1024];
 /// Chunks of [`CHUNKS_OF_ONE`] that are too few for sums to go up while others go down.
 const FEWEST_AT_ONCE: usize = 2;
+/// Shorter vectors gain nothing, since all steps up and down are latencies.
+const LEAST_BYTES_AT_ONCE: u64 = 1 << 22;
 /// Where a block has more chunks than [`FEW`], each has at least so many bytes: only long messages gain from many.
 const LEAST_BYTES: u64 = 1 << 15;
 const LEAST_BYTES_OF_ONE: u64 = 1 << 12;
@@ -65,7 +67,8 @@ pub fn through(case: &Case, fabric: &Fabric) -> Option<Roots> {
     const SOONER: f64 = 0.98;
     let c = &case.collective;
     let ends = (0..c.ranks).map(Roots::Through);
-    if c.kind != Kind::Allreduce || c.ranks < 3 || !fabric.is_cheap(Roots::Through(0)) {
+    let is_long = case.bytes(c.elements) >= LEAST_BYTES_AT_ONCE;
+    if c.kind != Kind::Allreduce || c.ranks < 3 || !is_long || !fabric.is_cheap(Roots::Through(0)) {
         return None;
     }
     // All roots have the same trees, more or less deep.
