@@ -89,6 +89,9 @@ impl Plan {
             return Err(unsupported(format!("the plan is {}, which has no trees of it", best.algorithm.name())));
         }
         let (part, roots) = part_of(problem)?;
+        let through = best.params.get("through").is_some_and(|value| value != "none");
+        let through = if through { best.params.number(NAME, "through", 0..=u32::MAX)? } else { None };
+        let roots = through.map_or(roots, Roots::Through);
         let list = roots.list(problem.collective.ranks);
         let root = root.unwrap_or(list[0]);
         if !list.contains(&root) {
@@ -98,7 +101,8 @@ impl Plan {
         let chunks = number("chunks")?.unwrap_or(1);
         let (fabric, depth) = (&part.fabric, number("depth")?);
         let c = problem.collective;
-        let block = if c.kind == Kind::Allreduce { c.elements.div_ceil(c.ranks) } else { c.elements };
+        let is_share = c.kind == Kind::Allreduce && roots == Roots::All;
+        let block = if is_share { c.elements.div_ceil(c.ranks) } else { c.elements };
         let bytes = u64::from(block.div_ceil(chunks)) * c.element_bytes();
         let forest = fabric.forest(roots, depth, chunks, bytes).map_err(unsupported)?;
         let graph = fabric.graph();

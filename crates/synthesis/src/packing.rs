@@ -71,9 +71,15 @@ struct Column {
 }
 
 impl Column {
-    fn new(tree: Shared<Tree>) -> Self {
+    /// `back` is the arc against each arc, where the tree runs both ways.
+    fn new(tree: Shared<Tree>, back: Option<&[u32]>) -> Self {
         let mut load: FxHashMap<u32, f64> = FxHashMap::default();
-        tree.edges.iter().flat_map(|edge| &edge.way).for_each(|&arc| *load.entry(arc).or_default() += 1.0);
+        for &arc in tree.edges.iter().flat_map(|edge| &edge.way) {
+            *load.entry(arc).or_default() += 1.0;
+            if let Some(back) = back {
+                *load.entry(back[arc as usize]).or_default() += 1.0;
+            }
+        }
         let mut load: Vec<(u32, f64)> = load.into_iter().collect();
         load.sort_unstable_by_key(|&(arc, _)| arc);
         Self { tree, load }
@@ -89,10 +95,24 @@ impl Column {
 /// # Errors
 /// A rank out of reach, or a failure of the solver.
 pub fn pack(graph: &Graph, roots: &[u32], ways: Ways, depth: Option<u32>, enough: f64) -> Result<Packing, NoPacking> {
+    pack_both(graph, roots, ways, (depth, None), enough)
+}
+
+/// As [`pack`]; where `back` is the arc against each arc, each tree also loads the arcs against its own.
+///
+/// # Errors
+/// As [`pack`].
+pub fn pack_both(
+    graph: &Graph,
+    roots: &[u32],
+    ways: Ways,
+    (depth, back): (Option<u32>, Option<&[u32]>),
+    enough: f64,
+) -> Result<Packing, NoPacking> {
     if roots.is_empty() || graph.ranks() < 2 {
         return Ok(Packing { trees: Vec::new(), time: 0.0 });
     }
-    let mut master = Master::new(graph, roots);
+    let mut master = Master::new(graph, roots, back);
     let mut pricing = Pricing::new(graph, ways, depth);
     let mut best_bound = (0.0, master.prices.clone());
     let mut exact = false;
@@ -102,7 +122,13 @@ pub fn pack(graph: &Graph, roots: &[u32], ways: Ways, depth: Option<u32>, enough
         let mixed = |(old, new): (&f64, &f64)| SMOOTHING * old + (1.0 - SMOOTHING) * new;
         let prices: Vec<f64> =
             if exact { master.prices.clone() } else { best_bound.1.iter().zip(&master.prices).map(mixed).collect() };
-        pricing.reprice(&prices);
+        match back {
+            Some(back) => {
+                let both = |(&price, &back): (&f64, &u32)| price + prices[back as usize];
+                pricing.reprice(&prices.iter().zip(back).map(both).collect::<Vec<_>>());
+            }
+            None => pricing.reprice(&prices),
+        }
         let (mut found, mut bound) = (0, 0.0);
         for (at, &root) in roots.iter().enumerate() {
             let (tree, least) = pricing.tree(root)?;
@@ -143,6 +169,8 @@ pub fn pack(graph: &Graph, roots: &[u32], ways: Ways, depth: Option<u32>, enough
 struct Master<'a> {
     graph: &'a Graph,
     roots: &'a [u32],
+    /// The arc against each arc, where trees run both ways.
+    back: Option<&'a [u32]>,
     columns: Vec<(usize, Column)>,
     scale: f64,
     prices: Vec<f64>,
@@ -152,13 +180,14 @@ struct Master<'a> {
 }
 
 impl<'a> Master<'a> {
-    fn new(graph: &'a Graph, roots: &'a [u32]) -> Self {
+    fn new(graph: &'a Graph, roots: &'a [u32], back: Option<&'a [u32]>) -> Self {
         let scale = scale(graph);
         let arcs = graph.arcs().len() as f64;
         let prices = graph.arcs().iter().map(|arc| scale / arc.rate as f64 / arcs).collect();
         Self {
             graph,
             roots,
+            back,
             columns: Vec::new(),
             scale,
             prices,
@@ -169,7 +198,7 @@ impl<'a> Master<'a> {
 
     /// Adds a tree that is cheaper than the value of its root.
     fn offer(&mut self, at: usize, tree: Tree) -> bool {
-        let column = Column::new(Shared::new(tree));
+        let column = Column::new(Shared::new(tree), self.back);
         let cheaper = column.price(&self.prices) < self.values[at] * (1.0 - 1e-9) - 1e-9;
         if cheaper {
             self.columns.push((at, column));
@@ -250,7 +279,7 @@ pub(crate) fn of_trees(graph: &Graph, trees: &[Shared<Tree>]) -> Result<Packing,
             different.push(tree);
         }
     }
-    let columns: Vec<_> = different.into_iter().map(|tree| (0, Column::new(Shared::clone(tree)))).collect();
+    let columns: Vec<_> = different.into_iter().map(|tree| (0, Column::new(Shared::clone(tree), None))).collect();
     shares(graph, 1, &columns.iter().collect::<Vec<_>>())
 }
 

@@ -130,7 +130,12 @@ impl Fabric {
         const LEAST: f64 = 16.0;
         // Chunks of one root that are spread over the trees of all ranks regard no latencies.
         let is_spread = roots != Roots::All && self.spreads();
-        if self.hops_ns.is_empty() || !self.grows() || self.is_alike(roots) || is_spread {
+        if self.hops_ns.is_empty()
+            || !self.grows()
+            || matches!(roots, Roots::Through(_))
+            || self.is_alike(roots)
+            || is_spread
+        {
             return None;
         }
         let all = self.latencies_ns(self.packed(roots).ok()?);
@@ -184,7 +189,8 @@ impl Fabric {
             }
             return Ok(best);
         }
-        let grown = if self.grows() { Some(self.grown(roots, depth, chunks, &[])?) } else { None };
+        let grows = self.grows() && !matches!(roots, Roots::Through(_));
+        let grown = if grows { Some(self.grown(roots, depth, chunks, &[])?) } else { None };
         let grown = grown.map(of_grown);
         let grown = match grown {
             Some(grown) if roots == Roots::All || self.spreads() => return Ok(grown),
@@ -193,7 +199,9 @@ impl Fabric {
         // Chunks may share the trees of a packing unequally. Where the trees of one root were grown, either may be
         // better.
         let list = roots.list(self.graph.ranks());
-        let (trees, time) = rounding::rounded(self.routed(), &*self.packing(roots, depth)?, &list, chunks);
+        let back = self.back(roots);
+        let (trees, time) =
+            rounding::rounded(self.routed(), &*self.packing(roots, depth)?, &list, (chunks, back.as_deref()));
         let none = || Shared::new(Symmetry::none(self.routed()));
         Ok(grown.filter(|grown| grown.time <= time).unwrap_or_else(|| listed(none(), list, Growth { trees, time })))
     }
@@ -310,14 +318,71 @@ impl Fabric {
         let graph = self.packed(roots)?;
         let ranks = graph.ranks();
         kept(&self.packings, (roots, depth), || {
-            if self.grows() {
+            if self.grows() && !matches!(roots, Roots::Through(_)) {
                 return self.grown_packing(roots, depth).map(Shared::new);
             }
             let list = roots.list(ranks);
             // Measured: 45 rounds of pricing and of a program whose columns grow by the number of roots.
             admit(20_000, list.len(), ranks)?;
-            recent::packing(graph, list, depth, self.enough(roots)).map_err(no_forest)
+            // No cut is known that trees attain which run both ways.
+            let back = self.back(roots);
+            let enough = if back.is_some() { 0.0 } else { self.enough(roots) };
+            recent::packing(graph, list, depth, (enough, back)).map_err(no_forest)
         })
+    }
+
+    /// The arc against each arc, where trees run up and down at once.
+    fn back(&self, roots: Roots) -> Option<Vec<u32>> {
+        matches!(roots, Roots::Through(_)).then(|| self.routed().back())
+    }
+
+    /// The messages of an allreduce through a rank, each with its direction, in an order in which every link is busy:
+    /// a chunk goes up by one level, or down by one, while the one before it takes the next step.
+    ///
+    /// # Errors
+    /// As [`Fabric::forest`].
+    pub fn through(
+        &self,
+        root: u32,
+        depth: Option<u32>,
+        chunks: u32,
+        bytes: u64,
+    ) -> Result<Vec<(Runs, Message)>, NoForest> {
+        let forest = self.forest(Roots::Through(root), depth, chunks, bytes)?;
+        let Trees::Listed(listed) = &forest.trees else { return Err(NoForest::Unreachable) };
+        let mut messages = Vec::new();
+        for (turn, chunk) in (0..).zip(in_turn(&listed.of[0])) {
+            let mut level = vec![0_u32; self.graph.ranks() as usize];
+            for edge in forest.edges(root, chunk) {
+                level[edge.to as usize] = level[edge.from as usize] + 1;
+                let far = level[edge.to as usize];
+                for (runs, step) in [(Runs::Up, forest.depth - far), (Runs::Down, forest.depth + far - 1)] {
+                    messages.push((runs, Message { begin: f64::from(turn + step), root, chunk, edge }));
+                }
+            }
+        }
+        messages.sort_by(|(_, a), (_, b)| a.begin.total_cmp(&b.begin));
+        Ok(messages)
+    }
+
+    /// Nanoseconds of such an allreduce: a chunk takes a step up or down while the busiest link carries one chunk.
+    ///
+    /// # Errors
+    /// As [`Fabric::forest`].
+    pub fn through_ns(&self, root: u32, depth: Option<u32>, chunks: u32, bytes: u64) -> Result<f64, NoForest> {
+        let forest = self.forest(Roots::Through(root), depth, chunks, bytes)?;
+        let (chunk_ns, steps) = (bytes as f64 / self.graph.bytes_per_ns(), f64::from(2 * forest.depth - 1));
+        Ok(forest.time * chunk_ns * (f64::from(chunks) + steps) + steps * self.hop_ns)
+    }
+
+    /// The least time of any forest over the ways of messages, over that of the cut, which regards all ways; `None` where
+    /// packings are not exact.
+    pub fn routed_over_cut(&self, roots: Roots) -> Option<f64> {
+        if self.grows() || self.is_alike(roots) || !self.is_cheap(roots) {
+            return None;
+        }
+        let deepest = self.graph.ranks().checked_sub(1)?;
+        Some(self.packing(roots, Some(deepest)).ok()?.time / self.cut(roots).time())
     }
 
     /// Of many roots, trees with equal shares. The shares of one root's trees are quickly optimized.
@@ -328,7 +393,7 @@ impl Fabric {
                 let shares = if self.is_cheap(roots) { growth::SHARES } else { 1 };
                 Ok(self.growth(roots, depth, shares, &[])?.packing())
             }
-            Roots::One(_) => {
+            Roots::One(_) | Roots::Through(_) => {
                 if let Some(spread) = self.spread(roots, depth, SPREAD_SHARES) {
                     return Ok(spread?.packing());
                 }
@@ -347,6 +412,17 @@ impl Fabric {
         admit(100 * u128::from(shares), list.len(), graph.ranks())?;
         recent::growth(graph, self.symmetry(roots), list, depth, shares, self.enough(roots), late).map_err(no_forest)
     }
+}
+
+/// The chunks of trees in an order in which equal trees are far apart.
+fn in_turn(trees: &[Shared<Tree>]) -> Vec<u32> {
+    let mut place: Vec<(f64, u32)> = Vec::with_capacity(trees.len());
+    for run in trees.chunk_by(Shared::ptr_eq) {
+        let (first, count) = (place.len(), run.len() as f64);
+        place.extend((0..run.len()).map(|at| ((at as f64 + 0.5) / count, narrow(first + at))));
+    }
+    place.sort_by(|a, b| a.0.total_cmp(&b.0));
+    place.into_iter().map(|(_, chunk)| chunk).collect()
 }
 
 /// Admits work of so many steps for each root and pair of ranks.

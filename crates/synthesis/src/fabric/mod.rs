@@ -29,13 +29,16 @@ use crate::{
 pub enum Roots {
     All,
     One(u32),
+    /// The vector of all ranks is summed at one and spreads from it, chunk by chunk: its trees run up and down at once,
+    /// so that a tree loads both directions of its cables.
+    Through(u32),
 }
 
 impl Roots {
     pub fn list(self, ranks: u32) -> Vec<u32> {
         match self {
             Roots::All => (0..ranks).collect(),
-            Roots::One(root) => vec![root],
+            Roots::One(root) | Roots::Through(root) => vec![root],
         }
     }
 }
