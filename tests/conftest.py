@@ -1,4 +1,4 @@
-"""What every test has: a folder of its own for the launcher of Open MPI, and no process that outlives it."""
+"""The surroundings of every test: a folder of its own for the launcher of Open MPI, and no process that outlives it."""
 
 import contextlib
 import itertools

@@ -273,7 +273,7 @@ def _rules_of(head: bytes) -> str | None:
 
 
 def _are_rules_of_openmpi(words: list[str], whole: bool) -> bool:
-    """Whether words are classic rules of Open MPI, or where the file is longer, the beginning of such rules.
+    """Return whether words are classic rules of Open MPI, or where the file is longer, the beginning of such rules.
 
     Numbers follow counts of what follows: collectives, sizes of communicators, messages of four numbers (five in
     version 2).

@@ -3,15 +3,20 @@
 import json
 import os
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
-from ..python.conftest import ROOT, Ran
+import pytest
+
+from ..python.conftest import ROOT, Ran, Shared
 from ..python.test_mpi import OPEN_MPI, PATIENCE, YIELD
 
-__all__ = ["Case", "launch", "together"]
+__all__ = ["Case", "Started", "launch", "started_once", "together"]
+
+#: The runs of each case, by rank, for a number of ranks.
+Started = Callable[[int], dict[str, list[Ran]]]
 
 _RUNNER = ROOT / "tests" / "mpi" / "together.py"
 _COUNT = count()
@@ -24,7 +29,7 @@ def launch(environment: Path, ranks: int, *arguments: str | Path, **variables: s
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     # The other environment has MPI and NumPy; the package comes from here, and so do modules of the tests.
     path = {"PYTHONPATH": f"{ROOT / 'python'}{os.pathsep}{ROOT}"}
-    # Where colorama is installed, Numba writes codes of colors to standard output when a program ends.
+    # With colorama installed, Numba writes codes of colors to standard output when a program ends.
     plain = {"NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING": "1"}
     done = subprocess.run(
         [*command, *map(str, arguments)],
@@ -46,7 +51,7 @@ class Case:
     env: dict[str, str] = field(default_factory=dict)
     #: The only rank that runs it.
     on: int | None = None
-    #: Whether it may end with an error; an error of any other case ends all ranks.
+    #: True if it may end with an error; an error of any other case ends all ranks.
     fails: bool = False
 
 
@@ -63,3 +68,20 @@ def together(environment: Path, ranks: int, cases: Iterable[Case], folder: Path,
     done = launch(environment, ranks, _RUNNER, file, **variables)
     assert done.returncode == 0, done.stdout + done.stderr
     return [[Ran(*one) for one in runs] for runs in json.loads(file.with_suffix(".done").read_text())]
+
+
+def started_once(
+    name: str, cases: Callable[[int, Path], dict[str, Case]], shared: Shared, folders: pytest.TempPathFactory
+) -> Started:
+    """Runs all cases for a number of ranks in one start of them, once for all workers; ``name`` tells files apart."""
+
+    def of(ranks: int) -> dict[str, list[Ran]]:
+        def compute() -> dict[str, list[Ran]]:
+            folder = folders.mktemp(name)
+            named = cases(ranks, folder)
+            return dict(zip(named, together(OPEN_MPI, ranks, named.values(), folder), strict=True))
+
+        found: dict[str, list[Ran]] = shared(f"{name}-{ranks}", compute)
+        return found
+
+    return of

@@ -21,9 +21,7 @@ from unisono.tasks import Program, View, _transport, all_, neighborhood, one_to_
 
 WORLD = MPI.COMM_WORLD
 RANK = WORLD.Get_rank()
-#: Seconds after which an exchange hangs.
-PATIENCE = 600
-# Whether there is a thread is decided once for all programs with the same machine, and here anew.
+# Programs with the same machine share the choice of a thread, which is made anew here.
 _transport._shared.clear()
 
 
@@ -81,9 +79,10 @@ def overlap(file: str) -> None:
         if RANK == 0:
             for rank in range(1, WORLD.size):
                 WORLD.isend(None, rank).wait()
-        # With the thread, until it has done what it does; without it, nothing of that happens, however long it takes.
-        end = time.monotonic() + (0.3 if os.environ["UNISONO_PROGRESS"] == "off" else PATIENCE)
-        while time.monotonic() < end and not over():
+        # With the thread, until it has done what it does; without it, nothing of that happens in any number of turns.
+        for _ in range(10_000) if os.environ["UNISONO_PROGRESS"] == "off" else itertools.count():
+            if over():
+                break
             np.sin(view)
         view += 1
 

@@ -160,7 +160,7 @@ def test_each_output_feeds_the_next(tmp_path: Path) -> None:
     )
     measured, planned, timed, decided = map(json_of_ranks, runs)
     for ran in (runs[0], runs[2], runs[3]):
-        # Where there are cores enough, no rank takes time from others.
+        # With cores enough, no rank takes time from others.
         note = f"note: 4 ranks share {CORES} core{'' if CORES == 1 else 's'}: a rank that waits takes time from others"
         assert sum(one.err.count(note) for one in ran) == (CORES < 4), ran
     assert measured["file"] == str(machine)

@@ -47,7 +47,7 @@ def run(environment: Path, case: str, plan: Path | str, folder: Path, **variable
 
 @ENVIRONMENTS
 def test_calls_outlive_their_owners(environment: Path, plan: Path, tmp_path: Path) -> None:
-    """However they are dropped; calls of the library are kept too, by a world without a plan."""
+    """Each way of dropping them; calls of the library are kept too, by a world without a plan."""
     cases = [Case([SCRIPT, case, plan, tmp_path]) for case in GO_ON[environment]]
     cases += [Case([SCRIPT, "dropped", "-", tmp_path])]
     for case, runs in zip(cases, together(environment, 2, cases, tmp_path), strict=True):

@@ -26,7 +26,7 @@ LOOKING = 8
 
 
 def run(ranks: int, folder: Path, *cases: Case) -> list[str]:
-    """What rank 0 prints in each case, in one start."""
+    """The output of rank 0 in each case, in one start."""
     return [runs[0].out for runs in together(OPEN_MPI, ranks, cases, folder)]
 
 

@@ -5,7 +5,6 @@ import math
 import os
 import runpy
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from unisono.tasks import Program
 
 from ..python.conftest import ROOT, Ran, Shared
 from ..python.test_mpi import MPICH, OPEN_MPI
-from .launching import Case, launch, together
+from .launching import Case, Started, launch, started_once
 from .random_tasks import RandomProgram, digest
 
 SCRIPT = ROOT / "tests" / "mpi" / "tasks.py"
@@ -74,8 +73,6 @@ for k in range(4):
 result = np.append(program.fetch(a), np.round(program.fetch(total), 9))
 """
 
-Started = Callable[[int], dict[str, list[Ran]]]
-
 
 def examples(ranks: int) -> list[str]:
     """The examples that run on so many ranks: a start of Numba takes longer than all others together."""
@@ -120,18 +117,8 @@ def cases(ranks: int, folder: Path) -> dict[str, Case]:
 
 @pytest.fixture(scope="module")
 def started(tmp_path_factory: pytest.TempPathFactory, shared: Shared) -> Started:
-    """Runs all programs in one start of so many ranks, once a run; returns what each rank printed, by program."""
-
-    def of(ranks: int) -> dict[str, list[Ran]]:
-        def compute() -> dict[str, list[Ran]]:
-            folder = tmp_path_factory.mktemp("tasks")
-            named = cases(ranks, folder)
-            return dict(zip(named, together(OPEN_MPI, ranks, named.values(), folder), strict=True))
-
-        found: dict[str, list[Ran]] = shared(f"tasks-{ranks}", compute)
-        return found
-
-    return of
+    """All programs in one start of so many ranks."""
+    return started_once("tasks", cases, shared, tmp_path_factory)
 
 
 def said(runs: list[Ran]) -> list[str]:

@@ -3,16 +3,15 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 import unisono as un
 
-from ..python.conftest import ROOT, Ran, Shared
+from ..python.conftest import ROOT, Shared
 from ..python.test_mpi import MPICH, OPEN_MPI, PATIENCE, YIELD
-from .launching import Case, launch, together
+from .launching import Case, Started, launch, started_once
 
 SCRIPT = ROOT / "tests" / "mpi" / "world.py"
 
@@ -162,44 +161,31 @@ def cases(ranks: int, folder: Path) -> dict[str, Case]:
     return found
 
 
-Worlds = Callable[[int], dict[str, list[Ran]]]
-
-
 @pytest.fixture(scope="module")
-def worlds(tmp_path_factory: pytest.TempPathFactory, shared: Shared) -> Worlds:
-    """Runs all programs in one start of so many ranks, once a run."""
-
-    def of(ranks: int) -> dict[str, list[Ran]]:
-        def compute() -> dict[str, list[Ran]]:
-            folder = tmp_path_factory.mktemp("worlds")
-            named = cases(ranks, folder)
-            return dict(zip(named, together(OPEN_MPI, ranks, named.values(), folder), strict=True))
-
-        found: dict[str, list[Ran]] = shared(f"worlds-{ranks}", compute)
-        return found
-
-    return of
+def worlds(tmp_path_factory: pytest.TempPathFactory, shared: Shared) -> Started:
+    """All programs in one start of so many ranks."""
+    return started_once("worlds", cases, shared, tmp_path_factory)
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
-def test_a_world_plans_by_a_machine(worlds: Worlds, ranks: int) -> None:
+def test_a_world_plans_by_a_machine(worlds: Started, ranks: int) -> None:
     _, size, planned, calls = worlds(ranks)["machine"][0].out.split()
     assert int(size) == ranks
     assert planned == calls
 
 
-def test_a_world_goes_by_a_plan_file(worlds: Worlds) -> None:
+def test_a_world_goes_by_a_plan_file(worlds: Started) -> None:
     said, ranks, planned, calls = worlds(3)["plan"][0].out.split()
     assert (said, ranks) == ("ok", "3")
     assert 0 < int(planned) < int(calls)
 
 
-def test_a_world_without_a_plan_is_the_librarys(worlds: Worlds) -> None:
+def test_a_world_without_a_plan_is_the_librarys(worlds: Started) -> None:
     assert worlds(2)["nothing"][0].out.startswith("ok 2 0 ")
 
 
 @pytest.mark.parametrize("safe", [False, True])
-def test_what_ran_and_why(worlds: Worlds, safe: bool) -> None:
+def test_what_ran_and_why(worlds: Started, safe: bool) -> None:
     assert worlds(2)[f"says {safe}"][0].out.splitlines() == [
         "allreduce of 400 bytes on 2 ranks: recursive-doubling, by t.plan, 64 to 1000 bytes",
         "allreduce of 800 bytes on 2 ranks: recursive-doubling, by t.plan, 64 to 1000 bytes",
@@ -214,7 +200,7 @@ def test_what_ran_and_why(worlds: Worlds, safe: bool) -> None:
     ]
 
 
-def test_a_world_states_why_no_row_serves(worlds: Worlds) -> None:
+def test_a_world_states_why_no_row_serves(worlds: Started) -> None:
     """Each reason by which a row is refused has a sentence of its own."""
     assert worlds(2)["reasons"][0].out.splitlines() == [
         "allreduce 800 by t.plan, 64 to 1000 bytes",
@@ -271,7 +257,7 @@ if world.rank == 0:
 
 
 @pytest.mark.parametrize("arguments", UNUSABLE)
-def test_what_rank_0_cannot_use_all_ranks_are_told(worlds: Worlds, arguments: str) -> None:
+def test_what_rank_0_cannot_use_all_ranks_are_told(worlds: Started, arguments: str) -> None:
     told = [ran.out for ran in worlds(3)[arguments]]
     assert told[0].startswith("told: ")
     assert told == [told[0]] * 3
@@ -326,6 +312,6 @@ if world.rank == 0:
     assert done.stdout == f"{expected}\n"
 
 
-def test_a_world_plans_on_a_network(worlds: Worlds) -> None:
+def test_a_world_plans_on_a_network(worlds: Started) -> None:
     for ran in worlds(4)["network"]:
         assert "first by the model links of torus2d-small" in ran.out

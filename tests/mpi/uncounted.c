@@ -43,7 +43,7 @@ int main(int argc, char **argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     if (!counting_allocations) return fprintf(stderr, "counting.c is not loaded\n"), 3;
     Work first = {0}, ours = {0}, theirs = {0};
-    // What is made ready once is not work of each call.
+    // Preparations that are made once are not work of each call.
     burst(MPI_Allreduce, count, &first);
     burst(PMPI_Allreduce, count, &first);
     for (int k = 0; k < (ranks == 1 ? BURSTS : BURSTS_OF_SEVERAL); k++) {

@@ -126,6 +126,15 @@ def test_boards_fail_by_their_names() -> None:
     assert "3 failed (3,4; 2 drawn)" in call(*options, "--fail", "3,4", "--fail", "2").out
 
 
+@pytest.mark.parametrize("boards", [[3, 5], [5, 3]])
+def test_boards_have_a_row_and_a_column(boards: list[int]) -> None:
+    mesh = un.machine("hx2mesh-small").describe()
+    mesh["topology"] |= {"boards": boards}
+    failed = [(0, 2), (1, 1), (2, 0)]
+    study = un.allocate(mesh, [1], failed=failed[::-1], samples=1)
+    assert [tuple(board) for board in study["first"]["failed"]] == failed
+
+
 @pytest.mark.parametrize(
     ("fail", "why"),
     [

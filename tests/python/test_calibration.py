@@ -1,10 +1,13 @@
 """Lines through measured times, without ranks; and how MPI is initialised where times are measured."""
 
+import random
 import subprocess
 import sys
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from unisono.calibration import Calibration, line, outliers
+from unisono.calibration import Calibration, calibrate, line, outliers
 from unisono.mpi import groups
 
 SIZES = [32768, 262144, 1 << 20, 4 << 20]
@@ -68,3 +71,64 @@ def test_what_is_measured_runs_with_calls_of_one_thread(*, measures: bool, level
         f"assert MPI.Query_thread() == MPI.THREAD_{level}, MPI.Query_thread()"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_known_prices_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls of rank 0 move a clock by the prices of a postal model, so that these prices are the calibration."""
+    latency, issue, blocking, byte, added = 900.0, 130.0, 170.0, 0.25, 0.0625
+    now = [0.0]
+
+    def spend(price: float) -> None:
+        now[0] += price
+
+    def alone(buffer: Any) -> float:
+        return latency + issue + byte * int(buffer.nbytes)
+
+    world = SimpleNamespace(
+        rank=0,
+        size=9,
+        Barrier=lambda: None,
+        Send=lambda buffer, _, tag=0: spend(blocking if tag else alone(buffer)),
+        Isend=lambda _buffer, _target, tag: spend(issue),
+        # The last message of a multicast arrives a latency after it was issued; then its peer answers.
+        Recv=lambda buffer, _, tag=0: spend(alone(buffer) + latency * bool(tag)),
+    )
+    mpi = SimpleNamespace(
+        COMM_WORLD=world,
+        Wtime=lambda: now[0] * 1e-9,
+        Request=SimpleNamespace(Waitall=lambda _: None),
+        SUM=SimpleNamespace(Reduce_local=lambda given, _: spend(100 + added * given.nbytes)),
+        Get_library_version=lambda: "MPI 1, for a test",
+    )
+    monkeypatch.setattr("unisono.mpi.library.import_mpi", lambda: mpi)
+    made = calibrate(10)
+    assert made is not None
+    machine = made.machine("m")
+    short = latency + issue + 8 * byte
+    expected = {
+        "alpha_ns": short,
+        "alpha_p_ns": short - issue,
+        "alpha_r_ns": issue,
+        "beta_ns_per_byte": byte,
+        "gamma_ns_per_byte": added,
+    }
+    assert {key: machine[key] for key in expected} == pytest.approx(expected, rel=1e-4)
+    assert machine["fit"]["alpha_r_blocking_ns"] == pytest.approx(blocking, rel=1e-4)
+    assert (machine["fit"]["ranks"], machine["fit"]["library"], machine["fit"]["poor"]) == (9, "MPI 1", [])
+
+
+def test_groups_fill_their_first_nodes() -> None:
+    """All nodes of a group have as many ranks each, but the last, which has the rest and could have as many."""
+    draw = random.Random(5)
+    for _ in range(300):
+        sizes = [draw.randint(1, 4) for _ in range(draw.randint(1, 5))]
+        numbers = iter(range(sum(sizes)))
+        machine = [[next(numbers) for _ in range(size)] for size in sizes]
+        ranks, per_node = draw.randint(1, 12), draw.randint(1, 4)
+        found = groups.members(machine, ranks, per_node)
+        used = -(-ranks // per_node)
+        if len(sizes) < used or min(sizes[:used]) < per_node:
+            assert found is None
+        else:
+            filled = [per_node] * (used - 1) + [ranks - per_node * (used - 1)]
+            assert found == [rank for node, count in zip(machine, filled, strict=False) for rank in node[:count]]

@@ -1,4 +1,4 @@
-"""What a user gives has an effect, or a sentence says that it has none."""
+"""Each option and key has an effect, or a sentence says that it has none."""
 
 import itertools
 import json

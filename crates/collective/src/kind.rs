@@ -79,7 +79,7 @@ impl Kind {
     }
 }
 
-/// What nccl-tests print beside a time, in GB/s.
+/// The two bandwidths that nccl-tests print beside a time, in GB/s.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Bandwidths {
     pub algbw: f64,

@@ -10,7 +10,7 @@ _complained: set[str] = set()
 
 
 def is_on(name: str) -> bool:
-    """Whether a switch is on; a value that is neither on nor off counts as on, and is reported."""
+    """Return whether a switch is on; a value that is neither on nor off counts as on, and is reported."""
     on, complaint = _core.is_switched_on(name)
     if complaint:
         complain(complaint)

@@ -175,7 +175,7 @@ def _timed(
 
 
 def takes_rates(graph: WorkloadGraph) -> bool:
-    """Whether the rates of an accelerator may decide about times of a program; other files state them."""
+    """Return whether the rates of an accelerator may decide about times of a program; other files state them."""
     return graph.counts_operations or graph.format in _COUNTING
 
 

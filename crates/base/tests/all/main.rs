@@ -4,3 +4,4 @@ mod excerpt;
 mod interrupt;
 mod limits;
 mod narrow;
+mod units;

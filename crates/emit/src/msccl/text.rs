@@ -54,7 +54,7 @@ pub fn refused(text: &str) -> Option<String> {
     }
 }
 
-/// What ends at the first character of a kind, that character, and the text behind it.
+/// The text up to the first character that ends a name, that character, and the text behind it.
 fn token(text: &str) -> Result<(&str, char, &str), String> {
     let ends = |c: char| matches!(c, '=' | ' ' | '>' | '/' | '\n' | '\r');
     let at = text.find(ends).ok_or("a tag does not end")?;

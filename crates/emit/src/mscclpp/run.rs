@@ -1,7 +1,7 @@
 //! Runs a plan without data: each thread block goes as far as signals, semaphores, barriers and packets let it.
 //!
-//! Each signal, semaphore and packet has one thread that waits for it, or several in an order that meetings, barriers and
-//! semaphores fix ([`super::shared`]), so no step takes from another what it waits for: if one run ends, every run
+//! Each signal, semaphore and packet has one thread that waits for it, or several in an order that meetings, barriers
+//! and semaphores fix ([`super::shared`]), so no step takes from another what it waits for: if one run ends, every run
 //! ends, and if one gets stuck, every run gets stuck at the same steps.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! What is emitted obeys the rules, has right results whatever is held up, and stays small.
+//! Emitted projects obey the rules, have right results even if PEs and routers are held up, and stay small.
 
 use crate::{common, csl_interpreter};
 

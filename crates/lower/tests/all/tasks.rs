@@ -123,6 +123,20 @@ fn dependencies() {
     assert_eq!(shown(&graph, 0), ["send 32 to 1 tag 0; 1 2", "recv 32 from 1 tag 1", "calc 0; 1"]);
 }
 
+/// An instruction that waits for another begins after the last task of that one, not after its first.
+#[test]
+fn waits_are_for_whole_instructions() {
+    let mut b = among(2);
+    let s = [b.stream(NodeId(0), &[NodeId(1)]), b.stream(NodeId(1), &[NodeId(0)])];
+    let sum = b.combine(NodeId(0), 0, 8, &[IN, stream(s[1])], &[OUT]);
+    let sent = b.combine(NodeId(0), 1, 8, &[OUT], &[stream(s[0])]);
+    b.after(sent, sum);
+    b.combine(NodeId(1), 0, 8, &[IN], &[stream(s[1])]);
+    b.combine(NodeId(1), 0, 8, &[stream(s[0])], &[OUT]);
+    let graph = draft(&b.finish().unwrap()).unwrap();
+    assert_eq!(shown(&graph, 0), ["recv 32 from 1 tag 1", "reduce 32; 0", "send 32 to 1 tag 0; 1"]);
+}
+
 #[test]
 fn what_is_refused() {
     let mut b = among(2);

@@ -184,6 +184,19 @@ fn wrong_placements_are_found() {
     }
 }
 
+/// A switch that does not copy passes a message on to one node: two are too many.
+#[test]
+fn switches_that_do_not_copy_have_one_receiver() {
+    for ranks in 2..5 {
+        let sums = || Some(star(ranks, "[[switches]]\noperators = ['sum']\n"));
+        let made = |kind| in_network(&star(ranks, ALL), kind, 64, &params(1, 1)).unwrap().file().unwrap();
+        let findings = |kind| File { machine: sums(), ..made(kind) }.check();
+        assert!(findings(Kind::Reduce).is_empty(), "{ranks}");
+        let found = findings(Kind::Allreduce);
+        assert!(found.iter().any(|one| one.to_string().contains("does not copy a message")), "{ranks}: {found:?}");
+    }
+}
+
 /// A switch that keeps a vector in its memory is refused, though its schedule is right.
 #[test]
 fn switches_have_no_memory() {

@@ -1,10 +1,10 @@
 //! Stored programs are proven as they are: a program that was changed is refused, or still gives the right result.
 
 use unisono_algorithms::{ALGORITHMS, Case, Means, Params, Ranks};
-use unisono_collective::{Collective, Dtype, Kind, Operator};
+use unisono_collective::{Collective, Dtype, Kind, Operator, OperatorClass};
 use unisono_runtime::local;
 use unisono_schedule::{
-    stored::{Place, RankProgram, Stored, Wait, store},
+    stored::{Facts, Place, RankProgram, Stored, Wait, store},
     text,
     verify::{Method, Verified},
 };
@@ -111,40 +111,71 @@ fn change(programs: &mut [RankProgram], d: &mut Draws) {
     }
 }
 
+/// Passes what is stored of every algorithm among `ranks` ranks, six elements each.
+fn each(ranks: u32, mut look: impl FnMut(&Stored, &str)) {
+    for &algorithm in ALGORITHMS.iter().filter(|a| a.info().needs.contains(&Means::Messages)) {
+        for &kind in algorithm.info().collectives.iter().filter(|k| **k != Kind::Barrier) {
+            let c = Collective::new(kind, ranks, 6, 0, Operator::Sum, Dtype::I64).unwrap();
+            let case = Case::on_ranks(c, Ranks { latency_ns: 400.0, issue_ns: 100.0, ..Ranks::default() });
+            if algorithm.supports(&case, &Params::new()).is_err() {
+                continue;
+            }
+            let schedule = algorithm.build(&case, &Params::new()).unwrap().schedule;
+            if let Ok(stored) = store(&Verified::new(schedule, Method::Exact).unwrap()) {
+                look(&stored, &format!("{} {kind} on {ranks}", algorithm.name()));
+            }
+        }
+    }
+}
+
 #[test]
 fn changed_programs_are_refused_or_right() {
     let (mut refused, mut right) = (0, 0);
     let mut draws = Draws(7);
     for ranks in 2..6 {
-        for &algorithm in ALGORITHMS.iter().filter(|a| a.info().needs.contains(&Means::Messages)) {
-            for &kind in algorithm.info().collectives.iter().filter(|k| **k != Kind::Barrier) {
-                let c = Collective::new(kind, ranks, 6, 0, Operator::Sum, Dtype::I64).unwrap();
-                let case = Case::on_ranks(c, Ranks { latency_ns: 400.0, issue_ns: 100.0, ..Ranks::default() });
-                if algorithm.supports(&case, &Params::new()).is_err() {
+        each(ranks, |stored, what| {
+            let n = stored.facts().collective.elements as usize;
+            let expected = outputs(stored, stored.programs(), n, 1).unwrap().remove(0);
+            for _ in 0..40 {
+                let mut programs = stored.programs().to_vec();
+                change(&mut programs, &mut draws);
+                if programs == stored.programs() {
                     continue;
                 }
-                let schedule = algorithm.build(&case, &Params::new()).unwrap().schedule;
-                let Ok(stored) = store(&Verified::new(schedule, Method::Exact).unwrap()) else { continue };
-                let n = c.elements as usize;
-                let expected = outputs(&stored, stored.programs(), n, 1).unwrap().remove(0);
-                for _ in 0..40 {
-                    let mut programs = stored.programs().to_vec();
-                    change(&mut programs, &mut draws);
-                    if programs == stored.programs() {
-                        continue;
-                    }
-                    match Stored::check(stored.facts(), programs.clone()) {
-                        Err(_) => refused += 1,
-                        Ok(_) => {
-                            right += 1;
-                            for got in outputs(&stored, &programs, n, 12).unwrap() {
-                                assert_eq!(got, expected, "{} {kind} on {ranks}: {programs:?}", algorithm.name());
-                            }
+                match Stored::check(stored.facts(), programs.clone()) {
+                    Err(_) => refused += 1,
+                    Ok(_) => {
+                        right += 1;
+                        for got in outputs(stored, &programs, n, 12).unwrap() {
+                            assert_eq!(got, expected, "{what}: {programs:?}");
                         }
                     }
                 }
             }
-        }
+        });
     }
     assert!(refused > 1000 && right > 100, "{refused} refused, {right} right");
+}
+
+/// A plan file states facts of its programs: more than their proof shows is refused, and less is accepted.
+#[test]
+fn facts_beyond_the_proof_are_refused() {
+    let (mut repeatable, mut in_place) = ([0; 2], [0; 2]);
+    each(5, |stored, what| {
+        let facts = stored.facts();
+        repeatable[usize::from(facts.repeatable)] += 1;
+        in_place[usize::from(facts.in_place)] += 1;
+        let holds = |state: &dyn Fn(&mut Facts)| {
+            let mut stated = facts.clone();
+            state(&mut stated);
+            Stored::check(&stated, stored.programs().to_vec()).is_ok()
+        };
+        assert_eq!(holds(&|f| f.repeatable = true), facts.repeatable, "{what}");
+        assert_eq!(holds(&|f| f.in_place = true), facts.in_place, "{what}");
+        assert!(!holds(&|f| f.method = "belief".to_owned()), "{what}");
+        assert!(!holds(&|f| f.expression.push('x')), "{what}");
+        assert!(!holds(&|f| f.class = OperatorClass::Ordered) || facts.class == OperatorClass::Ordered, "{what}");
+        assert!(holds(&|f| (f.repeatable, f.in_place, f.expression) = (false, false, String::new())), "{what}");
+    });
+    assert!(repeatable.iter().chain(&in_place).all(|&n| n > 0), "{repeatable:?} {in_place:?}");
 }

@@ -296,7 +296,7 @@ fn contents(run: Run<'_>, order: &Runs, (method, seed): (Method, Seed), demand: 
     }
     let c = run.0.collective();
     let mut random = seed.generator();
-    // A barrier may hear of a rank more than once, which counts and fingerprints cannot tell from a rank that is missing.
+    // A barrier may hear of a rank more than once. Counts and fingerprints cannot tell that from a missing rank.
     let is_barrier = c.kind == Kind::Barrier;
     if method != Method::Fingerprint || is_barrier {
         let budget = if method == Method::Exact || is_barrier { usize::MAX } else { DEFAULT_BUDGET };

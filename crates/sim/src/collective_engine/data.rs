@@ -19,8 +19,8 @@ pub struct DataReport {
     pub result_correct: bool,
     /// The first output that differs from plain arithmetic.
     pub mismatch: Option<String>,
-    /// Elements of the vector that flowed: all, unless the machine is very large, where the first ones of each embedding
-    /// stand for the others.
+    /// Elements of the vector that flowed: all, unless the machine is very large. There the first ones of each
+    /// embedding stand for the others.
     pub elements: u32,
     /// Of the bits of the outputs of these elements.
     pub digest: u64,

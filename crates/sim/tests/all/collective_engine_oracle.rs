@@ -191,7 +191,7 @@ fn oracle(site: &Site, c: &Configured) -> Vec<u64> {
             let mut unit = Unit { inputs: ports(incoming).collect(), ..Unit::default() };
             unit.reads = incoming & 1 << MEMORY != 0;
             let levels = (unit.inputs.len() as f64).log2().ceil();
-            unit.engine = levels as u64 * (m.engine_level_ns * 1000.0).round() as u64;
+            unit.engine = levels as u64 * (m.engine_level_ns * 1000.0).ceil() as u64;
             let mut leaving: Vec<(u8, bool)> = Vec::new();
             if engine && r.request_output != NONE {
                 leaving.push((r.request_output, true));
@@ -205,7 +205,7 @@ fn oracle(site: &Site, c: &Configured) -> Vec<u64> {
             for (port, to_engine) in leaving {
                 let peer = layout.peer(switch, port).unwrap();
                 let (ns, gbps) = link(peer.level);
-                let latency = (ns * 1000.0).round() as u64;
+                let latency = (ns * 1000.0).ceil() as u64;
                 let slot = (peer.switch, to_engine, peer.port);
                 unit.outputs.push(Output { slot, latency, serial: gbps.to_bits() });
                 o.feeds.insert(slot, ((switch, engine), latency));

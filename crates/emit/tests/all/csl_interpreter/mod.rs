@@ -63,7 +63,7 @@ pub struct Wafer {
     seed: u64,
 }
 
-/// Whether something is held up in this round: one time in three.
+/// Draws one time in three that something is held up in this round.
 fn is_held_up(seed: &mut u64) -> bool {
     *seed ^= *seed << 13;
     *seed ^= *seed >> 7;

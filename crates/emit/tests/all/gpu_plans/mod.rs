@@ -152,6 +152,28 @@ fn three_faulty_plans_are_refused_with_the_right_reason() {
     assert_eq!(fault.trace.last().unwrap(), "gpu 0 runs all its operations, and its kernel ends");
 }
 
+/// A write may arrive after the copy that waits for it by a relaxed signal. A later signal orders the end of the plan.
+#[test]
+fn relaxed_signals_order_no_writes() {
+    for relaxed in [false, true] {
+        let mut w = Writer::new("allgather", "Simple", true, 2, 1, [1, 2, 2]);
+        w.meet(true);
+        for g in 0..2 {
+            let to = w.remote(g, 0, "memory", 1 - g, &local("s", g, 1));
+            let put =
+                json!({"name": "put", "src_buff": [local("o", g, 1)], "dst_buff": [to], "channel_type": "memory"});
+            w.op(g, 0, put);
+        }
+        w.meet(relaxed);
+        for g in 0..2 {
+            let [from, to] = ["s", "o"].map(|buffer| local(buffer, 1 - g, 1));
+            w.op(g, 0, json!({"name": "copy", "src_buff": [from], "dst_buff": [to]}));
+        }
+        w.meet(false);
+        assert_eq!(codes(&w.plan), if relaxed { vec!["race"; 2] } else { Vec::new() });
+    }
+}
+
 /// All plans that differ in one operation, with what was done.
 fn mutations(plan: &Value) -> Vec<(String, Value)> {
     let mut made = Vec::new();
