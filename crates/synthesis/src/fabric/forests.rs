@@ -1,4 +1,4 @@
-//! Forests of a fabric, found by linear programs or grown, with their timetables.
+//! Forests of a fabric, found by linear programs or grown.
 
 use std::sync::{Arc as Shared, PoisonError};
 
@@ -6,10 +6,9 @@ use unisono_base::{limits, narrow, rounded};
 
 use super::{Fabric, NoForest, Roots, Runs, kept, sizes::MOST_QUICK};
 use crate::{
-    Arc, Forest, Graph, Message, arrivals,
-    forest::{Times, Trees},
+    Forest, arrivals,
+    forest::Trees,
     growth::{self, Growth, MOST_SHARES},
-    jobs::Sending,
     listed::Listed,
     loads::Links,
     packing::{NoPacking, Packing, Tree, of_trees},
@@ -48,84 +47,10 @@ impl Fabric {
         Ok(forest)
     }
 
-    /// Nanoseconds from the begin of a forest to its last message and sum, by its timetable, where a chunk has so many
-    /// bytes.
-    ///
-    /// # Errors
-    /// As [`Fabric::forest`].
-    pub fn end_ns(
-        &self,
-        roots: Roots,
-        depth: Option<u32>,
-        chunks: u32,
-        bytes: u64,
-        runs: Runs,
-    ) -> Result<f64, NoForest> {
-        let times = self.times(roots, depth, chunks, bytes, runs)?;
-        Ok(times.end * bytes as f64 / self.graph.bytes_per_ns())
-    }
-
-    /// The messages of a forest in the order in which they begin, where a chunk has so many bytes; where the trees run
-    /// up, the order is that of the messages backwards.
-    ///
-    /// # Errors
-    /// As [`Fabric::forest`].
-    pub fn messages(
-        &self,
-        roots: Roots,
-        depth: Option<u32>,
-        chunks: u32,
-        bytes: u64,
-        runs: Runs,
-    ) -> Result<Vec<Message>, NoForest> {
-        let times = self.times(roots, depth, chunks, bytes, runs)?;
-        Ok(self.forest(roots, depth, chunks, bytes)?.messages(self.graph.ranks(), &times))
-    }
-
-    fn times(
-        &self,
-        roots: Roots,
-        depth: Option<u32>,
-        chunks: u32,
-        bytes: u64,
-        runs: Runs,
-    ) -> Result<Shared<Times>, NoForest> {
-        let forest = self.forest(roots, depth, chunks, bytes)?;
-        let class = self.class(roots, chunks, bytes);
-        let times = || Shared::new(self.times_of(&forest, bytes, class.is_some(), runs));
-        Ok(kept(&self.times, ((roots, depth, chunks, class), bytes, runs), times))
-    }
-
-    /// The timetable of a forest, by the latencies of links or by their mean.
-    pub fn times_of(&self, forest: &Forest, bytes: u64, by_link: bool, runs: Runs) -> Times {
-        let graph = self.routed();
-        let unit = self.graph.bytes_per_ns() / bytes.max(1) as f64;
-        let hops = || self.latencies_ns(graph).into_iter().map(|ns| ns * unit).collect::<Vec<_>>();
-        let sum = self.sum_ns_per_byte * self.graph.bytes_per_ns();
-        let sums = (runs == Runs::Up && sum > 0.0).then(|| sum.recip());
-        let hops = by_link.then(hops);
-        let work = self.host_work(bytes);
-        forest.times(graph, self.hop(bytes), hops.as_deref(), self.sending(bytes), (runs, sums, work))
-    }
-
-    /// The sending of messages of so many bytes, where they are longer than packets and machines may be fewer than
-    /// links.
-    fn sending(&self, bytes: u64) -> Option<Sending> {
-        let (machines, packet_bytes) = self.machines?;
-        let held = 1.0 - packet_bytes as f64 / bytes.max(1) as f64;
-        (held > 0.0).then_some(Sending { machines, held })
-    }
-
-    /// Nanoseconds of each arc of a graph.
-    fn latencies_ns(&self, graph: &Graph) -> Vec<f64> {
-        let ends = |arc: &Arc| (graph.place(arc.from), graph.place(arc.to));
-        graph.arcs().iter().map(|arc| *self.hops_ns.get(&ends(arc)).unwrap_or(&self.hop_ns)).collect()
-    }
-
     /// The class of blocks for which the latencies of links matter in the choice of trees: the logarithm of their
     /// bytes. None where links have the same latency, and for blocks so long that the differences are small beside the
     /// time of any forest: growing the trees once, not twice and then in time, takes half as long.
-    fn class(&self, roots: Roots, chunks: u32, bytes: u64) -> Option<u32> {
+    pub(super) fn class(&self, roots: Roots, chunks: u32, bytes: u64) -> Option<u32> {
         const SMALL: f64 = 1e-3;
         const LEAST: f64 = 16.0;
         // Chunks of one root that are spread over the trees of all ranks regard no latencies.
@@ -331,50 +256,6 @@ impl Fabric {
         })
     }
 
-    /// The arc against each arc, where trees run up and down at once.
-    fn back(&self, roots: Roots) -> Option<Vec<u32>> {
-        matches!(roots, Roots::Through(_)).then(|| self.routed().back())
-    }
-
-    /// The messages of an allreduce through a rank, each with its direction, in an order in which every link is busy:
-    /// a chunk goes up by one level, or down by one, while the one before it takes the next step.
-    ///
-    /// # Errors
-    /// As [`Fabric::forest`].
-    pub fn through(
-        &self,
-        root: u32,
-        depth: Option<u32>,
-        chunks: u32,
-        bytes: u64,
-    ) -> Result<Vec<(Runs, Message)>, NoForest> {
-        let forest = self.forest(Roots::Through(root), depth, chunks, bytes)?;
-        let Trees::Listed(listed) = &forest.trees else { return Err(NoForest::Unreachable) };
-        let mut messages = Vec::new();
-        for (turn, chunk) in (0..).zip(in_turn(&listed.of[0])) {
-            let mut level = vec![0_u32; self.graph.ranks() as usize];
-            for edge in forest.edges(root, chunk) {
-                level[edge.to as usize] = level[edge.from as usize] + 1;
-                let far = level[edge.to as usize];
-                for (runs, step) in [(Runs::Up, forest.depth - far), (Runs::Down, forest.depth + far - 1)] {
-                    messages.push((runs, Message { begin: f64::from(turn + step), root, chunk, edge }));
-                }
-            }
-        }
-        messages.sort_by(|(_, a), (_, b)| a.begin.total_cmp(&b.begin));
-        Ok(messages)
-    }
-
-    /// Nanoseconds of such an allreduce: a chunk takes a step up or down while the busiest link carries one chunk.
-    ///
-    /// # Errors
-    /// As [`Fabric::forest`].
-    pub fn through_ns(&self, root: u32, depth: Option<u32>, chunks: u32, bytes: u64) -> Result<f64, NoForest> {
-        let forest = self.forest(Roots::Through(root), depth, chunks, bytes)?;
-        let (chunk_ns, steps) = (bytes as f64 / self.graph.bytes_per_ns(), f64::from(2 * forest.depth - 1));
-        Ok(forest.time * chunk_ns * (f64::from(chunks) + steps) + steps * self.hop_ns)
-    }
-
     /// The least time of any forest over the ways of messages, over that of the cut, which regards all ways; `None` where
     /// packings are not exact.
     pub fn routed_over_cut(&self, roots: Roots) -> Option<f64> {
@@ -412,17 +293,6 @@ impl Fabric {
         admit(100 * u128::from(shares), list.len(), graph.ranks())?;
         recent::growth(graph, self.symmetry(roots), list, depth, shares, self.enough(roots), late).map_err(no_forest)
     }
-}
-
-/// The chunks of trees in an order in which equal trees are far apart.
-fn in_turn(trees: &[Shared<Tree>]) -> Vec<u32> {
-    let mut place: Vec<(f64, u32)> = Vec::with_capacity(trees.len());
-    for run in trees.chunk_by(Shared::ptr_eq) {
-        let (first, count) = (place.len(), run.len() as f64);
-        place.extend((0..run.len()).map(|at| ((at as f64 + 0.5) / count, narrow(first + at))));
-    }
-    place.sort_by(|a, b| a.0.total_cmp(&b.0));
-    place.into_iter().map(|(_, chunk)| chunk).collect()
 }
 
 /// Admits work of so many steps for each root and pair of ranks.

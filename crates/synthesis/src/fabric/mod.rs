@@ -3,6 +3,8 @@
 mod depths;
 mod forests;
 mod sizes;
+mod through;
+mod timetables;
 
 use std::sync::{Arc as Shared, Mutex, OnceLock, PoisonError};
 
