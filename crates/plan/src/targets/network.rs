@@ -116,11 +116,6 @@ const STEPS_OF_INSTRUCTION: u128 = 200;
 /// A plan states what the routing costs where it costs more than this share of the time.
 const NOTED: f64 = 1.02;
 
-/// Packets of long messages are simulated so many times as long as they are where that takes too many steps, as long as
-/// a buffer holds so many of them. Such a run counts half, so that steps are left for other candidates.
-const LONGER: [u32; 3] = [1, 8, 64];
-const PACKETS_OF_BUFFER: u64 = 8;
-
 /// Packets agree with a timetable that differs by no more than this share of its time.
 const AGREES: f64 = 0.02;
 
@@ -278,23 +273,7 @@ impl Target for OnNetwork {
             *left -= steps;
             return Ok(Some((self.schedule_time(schedule, placement, algorithm.name())?, TimeSource::Messages)));
         }
-        let network = &self.part.network;
-        let mut interconnect = Interconnect::new(network)?;
-        let mut simulated = None;
-        for times in LONGER {
-            if times > 1 {
-                if u64::from(times) * PACKETS_OF_BUFFER * u64::from(network.packet_bytes) > network.buffer_bytes {
-                    break;
-                }
-                interconnect = interconnect.coarser(network, times);
-            }
-            let mut spare = Some(*left);
-            simulated = self.simulated(&interconnect, (schedule, placement), algorithm.name(), &mut spare)?;
-            if simulated.is_some() {
-                *left -= (*left - spare.unwrap_or(0)) / if times > 1 { 2 } else { 1 };
-                break;
-            }
-        }
+        let simulated = self.simulated_within((schedule, placement), algorithm.name(), left)?;
         let is_far = |time: &Time| (time.seconds / best.time.seconds - 1.0).abs() > AGREES;
         Ok(simulated.filter(is_far).map(|time| (time, TimeSource::Simulated)))
     }
