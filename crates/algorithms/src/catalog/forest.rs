@@ -2,9 +2,9 @@
 //!
 //! The trees have together the best throughput that the network allows, or come near ([`unisono_synthesis`]). An
 //! allgather spreads the block of every rank, a broadcast that of one; reduce-scatter and reduce run the trees
-//! backwards, and an allreduce does one after the other, block by block, or both at once with chunks of the whole vector
-//! through one rank, which is best where few links limit both directions. A block is cut into `chunks`, each on a tree
-//! of its own, and a rank passes a chunk on when it has all of it.
+//! backwards, and an allreduce does one after the other, block by block, or both at once with chunks of the whole
+//! vector through one rank, which is best where few links limit both directions. A block is cut into `chunks`, each on
+//! a tree of its own, and a rank passes a chunk on when it has all of it.
 //!
 //! T = end of the timetable of all messages ([`unisono_synthesis::Fabric::messages`]). Source: packings of
 //! arborescences, Edmonds (1973); ForestColl, Zhao et al., arXiv 2402.06787. Messages take the ways that the network

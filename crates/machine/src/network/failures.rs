@@ -6,7 +6,8 @@
 //!
 //! The rules by which regular families route do not know failures. What is left is a graph: packets take all of its
 //! shortest ways, or the fastest where the whole is a graph whose packets take those, or go up and down a tree where
-//! such ways need more virtual channels than packets can be simulated on. Accelerators that did not fail are numbered without a gap, in their order.
+//! such ways need more virtual channels than packets can be simulated on. Accelerators that did not fail are numbered
+//! without a gap, in their order.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

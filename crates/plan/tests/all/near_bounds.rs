@@ -93,8 +93,8 @@ fn check(seed: u64, kind: Kind, most: u64) {
     assert!(found <= NEAR * bound || least > NEAR * bound, "{what}; the bound is {bound}");
 }
 
-/// Checks one small network for each kind, from a seed on; in the long run larger ones. An alltoall of more ranks has too
-/// many packets for a plan to simulate all of its best candidates.
+/// Checks one small network for each kind, from a seed on; in the long run larger ones. An alltoall of more ranks has
+/// too many packets for a plan to simulate all of its best candidates.
 fn check_all(kinds: [Kind; 3], first: u64) {
     if !crate::soak::is_on() {
         return kinds.into_iter().zip(first..).for_each(|(kind, seed)| check(seed, kind, 5));
@@ -131,8 +131,8 @@ fn no_deeper_forest_is_much_faster() {
     }
 }
 
-/// One accelerator has cables of 450 Gb/s, all others more: its cables limit both directions, which an allreduce uses at
-/// once.
+/// One accelerator has cables of 450 Gb/s, all others more: its cables limit both directions, which an allreduce uses
+/// at once.
 #[test]
 fn an_allreduce_runs_both_ways_where_a_leaf_limits() {
     let machine = network(5, "0 2 gbps=400\n0 4 gbps=50\n1 3 gbps=800\n1 4 gbps=800\n2 3 gbps=800\n");

@@ -256,8 +256,8 @@ impl Fabric {
         })
     }
 
-    /// The least time of any forest over the ways of messages, over that of the cut, which regards all ways; `None` where
-    /// packings are not exact.
+    /// The least time of any forest over the ways of messages, over that of the cut, which regards all ways; `None`
+    /// where packings are not exact.
     pub fn routed_over_cut(&self, roots: Roots) -> Option<f64> {
         if self.grows() || self.is_alike(roots) || !self.is_cheap(roots) {
             return None;

@@ -179,7 +179,8 @@ fn packets_take_fast_cables_first() {
     assert_eq!(first_hops(3, "routing = 'shortest'", &two(800, 50)), [2, 3]);
 }
 
-/// Whatever the rates are, packets arrive and no channels wait for each other, and rates ten times as high change no way.
+/// Whatever the rates are, packets arrive and no channels wait for each other, and rates ten times as high change no
+/// way.
 #[test]
 fn ways_by_rates_have_no_deadlock() {
     for seed in 0..40_u64 {
