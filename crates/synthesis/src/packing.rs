@@ -61,6 +61,8 @@ const SLOW: f64 = 2e-3;
 const SLOW_ROUNDS: usize = 40;
 /// Rounds for which a tree stays that the best packing does not use.
 const KEPT_ROUNDS: usize = 2;
+/// Shares whose times differ by no more than this part are equally good.
+const EQUAL: f64 = 1e-4;
 /// Relative differences that count as none.
 const CLOSE: f64 = 1e-8;
 
@@ -283,12 +285,17 @@ pub(crate) fn of_trees(graph: &Graph, trees: &[Shared<Tree>]) -> Result<Packing,
     shares(graph, 1, &columns.iter().collect::<Vec<_>>())
 }
 
-/// The primal program: the best shares of trees, each with the place of its root.
+/// The primal program: the best shares of trees, each with the place of its root. Of shares that are equally good those
+/// that keep links busy for the least time in all, since messages wait less for such links.
 fn shares(graph: &Graph, roots: usize, kept: &[&(usize, Column)]) -> Result<Packing, NoPacking> {
     let scale = scale(graph);
     let mut problem = Problem::new(OptimizationDirection::Minimize);
     let time = problem.add_var(1.0, (0.0, f64::INFINITY));
-    let shares: Vec<_> = kept.iter().map(|_| problem.add_var(0.0, (0.0, f64::INFINITY))).collect();
+    let busy = |&(arc, times): &(u32, f64)| times * scale / graph.arcs()[arc as usize].rate as f64;
+    let all = |(_, column): &&(usize, Column)| column.load.iter().map(busy).sum::<f64>();
+    let weight = EQUAL / graph.arcs().len() as f64;
+    let shares: Vec<_> =
+        kept.iter().map(|column| problem.add_var(weight * all(column), (0.0, f64::INFINITY))).collect();
     let mut of_root = vec![Vec::new(); roots];
     let mut of_arc = vec![Vec::new(); graph.arcs().len()];
     for ((at, column), &share) in kept.iter().zip(&shares) {
@@ -307,7 +314,7 @@ fn shares(graph: &Graph, roots: usize, kept: &[&(usize, Column)]) -> Result<Pack
         (Shared::clone(&column.tree), solution.var_value(share).max(0.0))
     };
     let trees = kept.iter().zip(shares).map(share).filter(|&(_, share)| share > CLOSE).collect();
-    Ok(Packing { trees, time: solution.objective() / scale })
+    Ok(Packing { trees, time: solution.var_value(time) / scale })
 }
 
 /// The largest rate. Rates are divided by it, so that numbers are near 1.

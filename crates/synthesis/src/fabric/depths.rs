@@ -56,8 +56,8 @@ impl Fabric {
         depths
     }
 
-    /// The least depth and 1, 3, 7, ... more until the time is near the cut, or near that of any depth; where forests
-    /// are found quickly, 1, 2, 3, 4, 6, ... more. Depths at which the time is no less than before are left out.
+    /// The least depth and 1, 2, 3, 4, 6, ... more until the time is near the cut, or near that of any depth. Depths at
+    /// which the time is no less than before are left out.
     fn ladder(&self, roots: Roots, least: u32) -> Vec<u32> {
         const NEAR: f64 = 1.02;
         let mut depths = vec![least];
@@ -90,7 +90,7 @@ impl Fabric {
             if depth == deepest {
                 break;
             }
-            more = if self.grows() { more + (more / 2).max(1) } else { 2 * more + 1 };
+            more += (more / 2).max(1);
         }
         depths
     }
