@@ -74,6 +74,8 @@ pub enum PlanError {
     Format { found: String, accepted: String },
     #[error("the library whose table {format} must hold: {reason}")]
     Library { format: &'static str, reason: String },
+    #[error("{0}")]
+    NoLibrary(String),
     #[error("{reason}")]
     NotExpressible { reason: String },
     #[error("no algorithm makes {kind} on shape {shape} of {machine}{hint}")]
