@@ -14,6 +14,7 @@ import numpy as np
 
 from unisono import _core
 from unisono._core import InputError, Machine, UnsupportedError
+from unisono.base.reports import LibraryReport
 from unisono.collective_logs import Measured
 
 __all__ = ["FAR", "Group", "Residual", "calibrated", "chosen_points", "preset_of"]
@@ -147,7 +148,7 @@ def _measured(points: Sequence[Measured]) -> str:
     return f"{len(points)} times of {', '.join(kinds)} on {', '.join(map(str, ranks))} GPUs"
 
 
-def _choice(machine: Machine, point: Measured) -> dict[str, Any]:
+def _choice(machine: Machine, point: Measured) -> LibraryReport:
     """NCCL's own choice at a point, by the model."""
     if point.ranks % point.nodes:
         raise InputError(f"{point.ranks} GPUs of a log are not equally many on each of {point.nodes} nodes")
@@ -158,8 +159,7 @@ def _choice(machine: Machine, point: Measured) -> dict[str, Any]:
     # Elements of two bytes; a block of an allgather has one at least.
     blocks = point.ranks if point.collective in ("allgather", "reduce-scatter") else 1
     count = max(1, point.bytes // (2 * blocks))
-    made: dict[str, Any] = _core.library_choice_of("nccl", point.collective, boxed, count, "f16", "sum", places)
-    return made
+    return _core.library_choice_of("nccl", point.collective, boxed, count, "f16", "sum", places)
 
 
 def _groups(machine: Machine, points: Iterable[Measured]) -> list[Group]:
