@@ -1,7 +1,8 @@
 """Writes the pages of docs/ that are generated, and the picture of the README.
 
 docs/algorithms.md is from the registry, docs/gpus.md from measured times, docs/machines.md from the presets,
-docs/unsafe.md from the sources, docs/papers from the lists of claims. With --check it writes nothing and fails where a page is out of date.
+docs/unsafe.md from the sources, docs/papers from the lists of claims. With --check it writes nothing and fails where a
+page is out of date.
 """
 
 import sys

@@ -186,8 +186,8 @@ def _calibrated() -> str:
     lines = [
         "\n## The same node after calibration",
         "`unisono calibrate --from docs/measured/a100x4-nvlink.csv --machine docs/measured/a100x4.toml --points "
-        f"{POINTS} -o M.toml` fits 15 prices to {seen} of {len(residuals)} times: {POINTS} sizes of each collective on each "
-        "number of GPUs.\n",
+        f"{POINTS} -o M.toml` fits 15 prices to {seen} of {len(residuals)} times: {POINTS} sizes of each collective on "
+        "each number of GPUs.\n",
         "| collective | sizes | within 15 % | largest error | further off than 35 % |",
         "|---|---|---|---|---|",
     ]

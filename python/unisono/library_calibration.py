@@ -1,9 +1,9 @@
 """Fits the prices of NCCL's algorithms to measured times, so that a machine predicts them.
 
-A time is ``start + hops x hop + network hops x hop + bytes sent x price + bytes worked on x price`` of one channel. The
-model of NCCL states the work of its own choice (``docs/gpus.md``). Prices belong to an algorithm with a protocol, on one
-box or on several; all collectives and numbers of ranks share them. They are the non-negative least squares of relative
-errors. Far points count less, and NCCL's own constants stand in for what few points do not determine.
+A time is ``start + hops x hop + network hops x hop + bytes sent x price + bytes worked on x price`` of one channel.
+The model of NCCL states the work of its own choice (``docs/gpus.md``). Prices belong to an algorithm with a protocol,
+on one box or on several; all collectives and numbers of ranks share them. They are the non-negative least squares of
+relative errors. Far points count less, and NCCL's own constants stand in for what few points do not determine.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,8 +23,8 @@ __all__ = ["FAR", "Group", "Residual", "calibrated", "chosen_points", "preset_of
 FAR = 0.35
 #: The weight of NCCL's own prices, as a relative error of each.
 _PRIOR = 0.03
-#: A relative error from which on points count less, and the rounds that find their weights.
-_TOLERATED = 0.05
+#: Weights of this form make least squares of least absolute relative errors, which few disturbed points do not bend.
+_TOLERATED = 0.02
 _ROUNDS = 20
 #: The least size of a price, in which its distance from NCCL's own is counted.
 _LEAST = (1.0, 0.1, 0.1, 1e-3, 1e-3)

@@ -225,7 +225,7 @@ def test_a_calibrated_node_of_four_a100_is_predicted(tmp_path: Path) -> None:
     fitted = [r for r in residuals if r.fitted]
     assert (len(fitted), len(residuals)) == (48, 174)
     within = [r for r in residuals if abs(r.error) <= 0.15]
-    assert len(within) >= 0.88 * len(residuals)
+    assert len(within) >= 0.9 * len(residuals)
     # Three times of 8 B and 1 KiB are above those of 2 KiB of the same collective.
     far = {(r.point.collective, r.point.ranks, r.point.bytes) for r in residuals if abs(r.error) > 0.35}
     assert far <= {("allgather", 2, 8), ("reduce-scatter", 2, 8), ("reduce-scatter", 2, 1024)}

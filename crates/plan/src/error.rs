@@ -76,6 +76,8 @@ pub enum PlanError {
     Library { format: &'static str, reason: String },
     #[error("{0}")]
     NoLibrary(String),
+    #[error("{0}")]
+    NoLibraryTime(String),
     #[error("{reason}")]
     NotExpressible { reason: String },
     #[error("no algorithm makes {kind} on shape {shape} of {machine}{hint}")]
@@ -100,6 +102,7 @@ impl PlanError {
                 | Self::NotExpressible { .. }
                 | Self::NoPrediction { .. }
                 | Self::NotForMpi { .. }
+                | Self::NoLibraryTime(_)
                 | Self::NotOffered { .. }
                 | Self::Algorithm(AlgorithmError::Unsupported { .. })
         )

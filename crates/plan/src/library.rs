@@ -68,7 +68,7 @@ pub struct Prices {
 /// The work of one call, to which prices are fitted.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Work {
-    pub blocks: u32,
+    pub blocks: f64,
     pub hops: f64,
     pub network_hops: f64,
     /// Of one block.
@@ -120,7 +120,7 @@ fn counted(problem: &Problem, bytes: u64) -> u64 {
 pub fn library_choice(name: &str, problem: &Problem) -> Result<LibraryReport, PlanError> {
     let (nccl, call) = nccl(name, problem)?;
     let c = &problem.collective;
-    let times = nccl.times(call, counted(problem, c.bytes())).map_err(PlanError::NoLibrary)?;
+    let times = nccl.times(call, counted(problem, c.bytes())).map_err(PlanError::NoLibraryTime)?;
     let best = times.first().ok_or_else(|| PlanError::NoLibrary(format!("{name} enables no algorithm here")))?;
     let bandwidths = c.kind.bandwidths(c.ranks, c.bytes(), best.seconds);
     let note = if best.is_fitted {
@@ -181,7 +181,7 @@ fn choice(time: &Time) -> LibraryChoice {
 pub fn library_regions(name: &str, problem: &Problem) -> Result<Vec<LibraryRegion>, PlanError> {
     let (nccl, call) = nccl(name, problem)?;
     let best = |bytes: u64| -> Result<_, PlanError> {
-        let times = nccl.times(call, counted(problem, bytes)).map_err(PlanError::NoLibrary)?;
+        let times = nccl.times(call, counted(problem, bytes)).map_err(PlanError::NoLibraryTime)?;
         let is_measured = times.iter().any(|time| time.is_fitted);
         let compared = times.iter().enumerate().filter(|(at, time)| !is_measured || time.is_fitted || *at == 0);
         let least = compared.map(|(_, time)| time).min_by(|a, b| a.seconds.total_cmp(&b.seconds));

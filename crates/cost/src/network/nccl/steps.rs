@@ -4,7 +4,7 @@
 //! and its time grows with the bytes of one of them until all channels are open:
 //!
 //! ```text
-//! blocks = bytes / (threads x bytes of a thread), at least 1, at most twice the channels of the graph
+//! blocks = bytes / (threads x bytes of a thread), from 1 to twice the channels of the graph; a real number here
 //! time   = start + hops x hop + (bytes sent x price + bytes worked on x price) / blocks
 //! ```
 //!
@@ -28,7 +28,7 @@ const CHUNK: f64 = 524_288.0;
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Steps {
     /// Thread blocks that the call opens.
-    pub blocks: u32,
+    pub blocks: f64,
     /// Steps to a GPU of the same box, and of another box.
     pub hops: f64,
     pub network_hops: f64,
@@ -47,15 +47,16 @@ impl Steps {
         let all = (ring.channels * if doubled { 4 } else { 2 }).min(MOST_BLOCKS);
         let is_ring = algorithm == Algorithm::Ring;
         let of_thread = match (is_ring, protocol) {
-            (true, Protocol::Ll) => 8 * u64::from(f.ranks()),
-            (_, Protocol::Ll | Protocol::Ll128) => 8,
-            (_, Protocol::Simple) => 64,
+            (true, Protocol::Ll) => 8.0 * f64::from(f.ranks()),
+            (_, Protocol::Ll | Protocol::Ll128) => 8.0,
+            (_, Protocol::Simple) => 64.0,
         };
-        let threads = if protocol == Protocol::Ll128 { 640 } else { 512 };
+        let threads = if protocol == Protocol::Ll128 { 640.0 } else { 512.0 };
         let counts = matches!(algorithm, Algorithm::Ring | Algorithm::Tree);
-        let open = u32::try_from(bytes / (threads * of_thread)).unwrap_or(all).clamp(1, all);
-        let blocks = if counts { open } else { all };
-        let (n, s) = (f64::from(f.ranks()), bytes as f64 / f64::from(blocks));
+        let most = f64::from(all);
+        // Whole numbers of blocks would make some longer calls faster, which no measurement shows.
+        let open = if counts { (bytes as f64 / (threads * of_thread)).clamp(1.0, most) } else { most };
+        let (n, s) = (f64::from(f.ranks()), bytes as f64 / open);
         let (hops, network_hops) = if is_ring { times::hops(kind, f) } else { path(algorithm, f.boxes, f.gpus) };
         let (sent, worked) = match (is_ring, kind) {
             (true, Kind::Allreduce) => (2.0 * (n - 1.0) / n, (2.0 * n - 1.0) / n),
@@ -67,10 +68,10 @@ impl Steps {
         let is_chain = is_ring && matches!(kind, Kind::Broadcast | Kind::Reduce);
         let fill = if is_chain && protocol == Protocol::Simple { (n - 2.0) * s.min(CHUNK) } else { 0.0 };
         // The limits of LL on several boxes, and the corrections of trees, are of all sizes already.
-        let idle = if is_ring && f.boxes == 1 { f64::from(all) / f64::from(blocks) } else { 1.0 };
+        let idle = if is_ring && f.boxes == 1 { most / open } else { 1.0 };
         let filled = if is_ring && f.boxes == 1 && s > 0.0 { 1.0 + fill / s } else { 1.0 };
         Self {
-            blocks,
+            blocks: open,
             hops,
             network_hops,
             sent: sent * s + fill,
