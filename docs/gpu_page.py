@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import unisono as un
-from unisono import _core
 from unisono.base.reports import LibraryReport
 from unisono.collective_logs import Measured, read_log
 from unisono.library_calibration import FAR, Residual, calibrated
 from unisono.machines.descriptions import machine as described
+from unisono.planning.libraries import library_choice
 
 PAGE = Path(__file__).with_name("gpus.md")
 DATA = Path(__file__).with_name("measured")
@@ -119,7 +119,7 @@ def _renumbered(line: str, missing: int) -> str:
 def predicted(row: dict[str, str]) -> LibraryReport:
     """What NCCL chooses for a posted row."""
     elements = int(row["bytes"]) // 4
-    return _core.library_choice_of("nccl", row["collective"], machine_of(row), elements)
+    return library_choice(row["collective"], machine_of(row), elements)
 
 
 def _posted() -> str:
@@ -131,7 +131,7 @@ def _posted() -> str:
     ]
     for row in posted():
         choice = predicted(row)
-        ratio = choice["busbw"] / float(row["busbw"])
+        ratio = (choice["busbw"] or 0.0) / float(row["busbw"])
         lines.append(
             f"| {row['gpus']} {row['architecture']}, {row['nvlinks']} NVLinks | {row['boxes']} "
             f"| {row['interfaces']} x {row['gbps']}G | {row['bytes']} | {row['busbw']} | {choice['busbw']:.0f} "

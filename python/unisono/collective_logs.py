@@ -9,7 +9,7 @@ import csv
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from unisono._core import InputError
@@ -30,7 +30,6 @@ _NAMES = {
     "alltoall": "alltoall",
     "gather": "gather",
     "scatter": "scatter",
-    "sendrecv": "sendrecv",
 }
 _RANK = re.compile(r"#\s+Rank\s+(\d+)\s.*?\bon\s+(\S+)\s+device\b.*?\]\s*(.*?)\s*$")
 _TEST = re.compile(r"\b((?:all_|reduce_|send)?[a-z]+)_perf\b")
@@ -87,6 +86,7 @@ def _tests(lines: list[str], origin: str) -> list[Measured]:
     found: list[Measured] = []
     hosts: dict[int, str] = {}
     gpu, name, at_time = "", "", None
+    guesses: list[str] = []
     is_open = False
     for number, line in enumerate(lines, 1):
         where = f"{origin}, line {number}"
@@ -108,30 +108,33 @@ def _tests(lines: list[str], origin: str) -> list[Measured]:
                     f"{where}: no lines '#  Rank 0 ... on HOST device ...' state the GPUs before this row; give the "
                     "whole output of the test"
                 )
-            kind = _collective(name, where) if name in _NAMES else _guessed(words, at_time, len(hosts), where)
             size = _whole(words[0], "the size", where)
             if size > 0:
-                time = _time(words[at_time], where)
-                found.append(Measured(kind, len(hosts), len(set(hosts.values())), size, time, gpu))
+                time, name = _time(words[at_time], where), name and _collective(name, where)
+                found.append(Measured(name, len(hosts), len(set(hosts.values())), size, time, gpu))
+                if not name:
+                    guesses.append(_guessed(words, at_time, len(hosts)))
     if at_time is None:
         raise InputError(
             f"{origin} is no log of nccl-tests or rccl-tests, which have a line '# size count type redop root time', "
             f"and no table with the columns {', '.join(_COLUMNS)}"
         )
-    return found
+    guess = next((kind for kind in reversed(guesses) if kind), "")
+    if guesses and not guess:
+        raise InputError(f"{origin}: nothing names the test, as in 'all_reduce_perf'; add a line that does")
+    return [replace(point, collective=point.collective or guess) for point in found]
 
 
-def _guessed(words: list[str], at_time: int, ranks: int, where: str) -> str:
-    """The collective of a row by its operator and the ratio of its bandwidths, where no line names the test."""
+def _guessed(words: list[str], at_time: int, ranks: int) -> str:
+    """The collective of a row by its operator and the ratio of its bandwidths; nothing where they do not show it."""
     values = [_number(word) for word in words[at_time + 1 : at_time + 3]]
-    if len(values) == 2 and values[0] and values[1] is not None:
-        ratio, reduces = values[1] / values[0], "sum" in words[:at_time]
-        kinds = {True: ("allreduce", "reduce-scatter", "reduce"), False: ("", "allgather", "broadcast")}[reduces]
-        for kind, of in zip(kinds, (2 * (ranks - 1) / ranks, (ranks - 1) / ranks, 1.0), strict=True):
-            # Two ranks have the same ratio for an allreduce and a reduce; the first is the commoner test.
-            if kind and abs(ratio - of) < 0.02 * of:
-                return kind
-    raise InputError(f"{where}: nothing before the row names the test, as in 'all_reduce_perf'; add a line that does")
+    if len(values) < 2 or not values[0] or not values[1]:
+        return ""
+    ratio = values[1] / values[0]
+    # Two ranks have the same ratio for an allreduce and a reduce; the first is the commoner test.
+    kinds = ("allreduce", "reduce-scatter", "reduce") if "sum" in words[:at_time] else ("", "allgather", "broadcast")
+    shares = (2 * (ranks - 1) / ranks, (ranks - 1) / ranks, 1.0)
+    return next((kind for kind, of in zip(kinds, shares, strict=True) if abs(ratio - of) < 0.02 * of), "")
 
 
 def _collective(name: str, where: str) -> str:

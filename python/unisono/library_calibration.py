@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from unisono import _core
 from unisono._core import InputError, Machine, UnsupportedError
 from unisono.base.reports import LibraryReport
 from unisono.collective_logs import Measured
+from unisono.machines.descriptions import machine as described
+from unisono.planning.libraries import library_choice
 
 __all__ = ["FAR", "Group", "Residual", "calibrated", "chosen_points", "preset_of"]
 
@@ -125,7 +126,7 @@ def calibrated(
     groups = _groups(machine, fitted)
     table = machine.describe()
     table["nccl"] = {"measured": _measured(fitted), "fits": [group.table() for group in groups]}
-    made = _machine(table)
+    made = described(table)
     chosen = set(map(id, fitted))
     residuals = []
     for point in kept:
@@ -134,12 +135,6 @@ def calibrated(
             Residual(point, choice["algorithm"], choice["protocol"], choice["seconds"], id(point) in chosen)
         )
     return made, groups, residuals, list(dict.fromkeys(notes))
-
-
-def _machine(table: dict[str, Any]) -> Machine:
-    from unisono.machines.descriptions import machine
-
-    return machine(table)
 
 
 def _measured(points: Sequence[Measured]) -> str:
@@ -159,7 +154,7 @@ def _choice(machine: Machine, point: Measured) -> LibraryReport:
     # Elements of two bytes; a block of an allgather has one at least.
     blocks = point.ranks if point.collective in ("allgather", "reduce-scatter") else 1
     count = max(1, point.bytes // (2 * blocks))
-    return _core.library_choice_of("nccl", point.collective, boxed, count, "f16", "sum", places)
+    return library_choice(point.collective, boxed, count, "f16", places=places)
 
 
 def _groups(machine: Machine, points: Iterable[Measured]) -> list[Group]:

@@ -10,6 +10,7 @@ import pytest
 import unisono as un
 from unisono.collective_logs import Measured, read_log
 from unisono.library_calibration import calibrated, chosen_points, preset_of
+from unisono.planning.libraries import library_choice, library_sizes
 
 from tests.python.conftest import ROOT, call
 
@@ -83,8 +84,8 @@ def lines_of(text: str) -> list[list[str]]:
 def test_every_line_of_a_tuner_file_is_enabled_on_the_machine(machine: str, nodes: int, tmp_path: Path) -> None:
     on = un.machine(machine, nodes=nodes) if nodes > 1 else un.machine(machine)
     for collective in ("allreduce", "reduce-scatter", "broadcast"):
-        regions = un._core.library_sizes("nccl", collective, on)
-        library = un._core.library_choice_of("nccl", collective, on, 1 << 18)
+        regions = library_sizes(collective, on)
+        library = library_choice(collective, on, 1 << 18)
         enabled = {(one["algorithm"], one["protocol"]) for one in library["choices"]}
         assert {(region["algorithm"], region["protocol"]) for region in regions} <= enabled
         # All sizes, without gaps.
@@ -99,7 +100,7 @@ def test_every_line_of_a_tuner_file_is_enabled_on_the_machine(machine: str, node
         ran = call("plan", *words)
         assert ran.code == 0, ran.err
         lines = lines_of(file.read_text())
-        regions = un._core.library_sizes("nccl", "allreduce", on)
+        regions = library_sizes("allreduce", on)
         assert [line[3:5] for line in lines] == [[region["algorithm"], region["protocol"]] for region in regions]
         assert {tuple(line[6:8]) for line in lines} == {("1", str(on.shape[0]))}
 
@@ -117,11 +118,13 @@ def test_a_plan_for_nccl_has_lines_of_its_own_algorithms(tmp_path: Path) -> None
 
 def test_logs_of_nccl_tests_are_read() -> None:
     points = read_log(LOG, "log")
-    assert points == [
-        Measured("allreduce", 4, 1, 8, 12.95e-6, "NVIDIA A100-SXM4-80GB"),
-        Measured("allreduce", 4, 1, 1 << 20, 32e-6, "NVIDIA A100-SXM4-80GB"),
-        Measured("allreduce", 4, 1, 1 << 23, pytest.approx(119.35e-6), "NVIDIA A100-SXM4-80GB"),
+    assert [(point.bytes, point.seconds) for point in points] == [
+        (8, pytest.approx(12.95e-6)),
+        (1 << 20, pytest.approx(32e-6)),
+        (1 << 23, pytest.approx(119.35e-6)),
     ]
+    found = {(point.collective, point.ranks, point.nodes, point.gpu) for point in points}
+    assert found == {("allreduce", 4, 1, "NVIDIA A100-SXM4-80GB")}
     # Without the name of the test, the ratio of the bandwidths is 2 x 3/4.
     unnamed = "\n".join(LOG.splitlines()[1:])
     last = unnamed.replace("           8             2     float     sum      -1    12.95    0.00    0.00", "#")
@@ -142,6 +145,8 @@ def test_logs_of_nccl_tests_are_read() -> None:
         ("\n".join(LOG.splitlines()[:12]), "no times"),
         (LOG[: LOG.index("12.95")], "the row is cut"),
         (LOG.replace("12.95", "oops"), "the time is 'oops'"),
+        (LOG.replace("all_reduce_perf", "sendrecv_perf"), "'sendrecv' is no collective"),
+        (LOG.replace("all_reduce_perf", "").replace("sum", "mul"), "nothing names the test"),
         (LOG.replace("#  Rank", "# Bank"), "state the GPUs"),
         ("op,gpus,bytes,time_us\nallsum,4,8,9.1\n", "is no collective"),
         ("op,gpus,bytes,time_us\nallreduce,4,8\n", "the time is"),
@@ -183,7 +188,7 @@ def synthetic(prices: dict[str, float]) -> tuple[list[Measured], Any]:
     for collective in ("allreduce", "allgather", "broadcast"):
         for size in (1024, 8192, 65536, 1 << 19):
             count = size // (8 if collective == "allgather" else 2)
-            library = un._core.library_choice_of("nccl", collective, on, count, "f16")
+            library = library_choice(collective, on, count, "f16")
             points.append(Measured(collective, 4, 1, size, library["seconds"]))
     return points, on
 

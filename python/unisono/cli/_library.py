@@ -1,12 +1,9 @@
-"""Prints the own choice of a library, and makes rows of a tuning file of its own algorithms."""
+"""Prints the own choice of a library."""
 
-from typing import Any
-
-from unisono import InputError, Machine, UnsupportedError, _core
-from unisono.base.reports import LibraryReport, PlanReport
+from unisono.base.reports import LibraryReport
 from unisono.cli._output import microseconds, number, print_fields, print_lines, print_table
 
-__all__ = ["OWN_ROWS", "own_rows", "print_library"]
+__all__ = ["OWN_ROWS", "print_library"]
 
 OWN_ROWS = (
     "lines are the best of NCCL's own algorithms by the times of --as nccl, which are NCCL's own estimates until "
@@ -38,24 +35,3 @@ def print_library(library: LibraryReport) -> None:
     ]
     right = ["channels", "GB/s each", "latency µs", "GB/s", "own estimate µs", "predicted µs"]
     print_table([f"{library['name']} enables", *right], rows, right=right)
-
-
-def own_rows(row: dict[str, Any], machine: Machine, report: PlanReport) -> list[dict[str, Any]]:
-    """Rows of a tuning file for the sizes of ``row``; none where NCCL's own choice is not known."""
-    try:
-        regions = _core.library_sizes("nccl", report["collective"], machine, report["dtype"], report["operator"])
-    except (InputError, UnsupportedError):
-        return []
-    last = row["last_bytes"]
-    facts = machine.describe()["topology"]
-    boxes = facts.get("boxes", 1)
-    per_node = report["ranks"] // boxes if boxes == 1 or report["ranks"] == boxes * facts["accelerators"] else None
-    rows = []
-    for region in regions:
-        ends = [end for end in (region["last_bytes"], last) if end is not None]
-        first, end = max(region["first_bytes"], row["first_bytes"]), min(ends, default=None)
-        if end is None or first <= end:
-            own = {"algorithm": f"nccl-{region['algorithm'].replace('_', '-')}", "per_node": per_node}
-            sizes = {"first_bytes": first, "last_bytes": end}
-            rows.append({**row, **own, **sizes, "params": {"protocol": region["protocol"]}})
-    return rows

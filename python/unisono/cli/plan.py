@@ -12,7 +12,7 @@ from unisono.base.files import check_files, save, write
 from unisono.base.inputs import parse_bytes
 from unisono.base.pictures import form_of
 from unisono.base.reports import Bound, Candidate, Phase, PlanReport
-from unisono.cli._library import OWN_ROWS, own_rows, print_library
+from unisono.cli._library import OWN_ROWS, print_library
 from unisono.cli._options import Request, library_of, limit_options, plan_options
 from unisono.cli._output import (
     assumed,
@@ -33,6 +33,7 @@ from unisono.cli._output import (
 from unisono.cli._pictures import check_picture
 from unisono.cli._types import COLLECTIVE
 from unisono.planning.emission import FORMATS, TARGETS, TUNINGS
+from unisono.planning.libraries import library_rows
 
 __all__ = ["plan", "print_candidates", "print_report"]
 
@@ -172,7 +173,7 @@ def _write_tuning(made: Plan, options: dict[str, Any], serve: str | None, path: 
     sizes = _sizes("all" if serve is None and options["behaves_as"] else serve, report["bytes"])
     rows, notes = [row_of(made, *sizes)], []
     if target == "nccl-tuner-csv" and options["algorithm"] is None:
-        own = own_rows(rows[0], Request(**options).sized_machine(), report)
+        own = library_rows(rows[0], Request(**options).sized_machine(), report)
         if own:
             rows, notes = own, [OWN_ROWS]
     file = export_rows(rows, target, library_of(target))
