@@ -186,8 +186,9 @@ def _calibrated() -> str:
     lines = [
         "\n## The same node after calibration",
         "`unisono calibrate --from docs/measured/a100x4-nvlink.csv --machine docs/measured/a100x4.toml --points "
-        f"{POINTS} -o M.toml` fits 15 prices to {seen} of {len(residuals)} times: {POINTS} sizes of each collective on "
-        "each number of GPUs.\n",
+        f"{POINTS} -o M.toml` fits 12 prices (a start, a step and two prices of bytes for each of three protocols) to "
+        f"{seen} of {len(residuals)} times: {POINTS} sizes of each collective on each number of GPUs. The sizes of 8 B "
+        "and 1 KiB on 2 GPUs that are far off took longer than 2 KiB did.\n",
         "| collective | sizes | within 15 % | largest error | further off than 35 % |",
         "|---|---|---|---|---|",
     ]

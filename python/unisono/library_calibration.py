@@ -61,6 +61,10 @@ class Group:
     prices: dict[str, float]
     points: int
 
+    def used(self) -> dict[str, float]:
+        """The prices without that of a step between boxes, where the jobs had one box."""
+        return {name: price for name, price in self.prices.items() if self.key[2] or name != "network_hop_us"}
+
     def table(self) -> dict[str, Any]:
         """The entry of the machine file."""
         algorithm, protocol, across = self.key
@@ -68,7 +72,7 @@ class Group:
             "algorithm": algorithm,
             "protocol": protocol,
             "across_boxes": across,
-            **{name: float(f"{price:.6g}") for name, price in self.prices.items()},
+            **{name: float(f"{price:.6g}") for name, price in self.used().items()},
             "points": self.points,
         }
 

@@ -36,7 +36,7 @@ def calibrate_from(
     if as_json:
         print_json({**described, "file": output, "notes": notes, "residuals": [_row(of) for of in residuals]})
         return
-    print_lines(f"{len(residuals)} times of {len(logs)} logs on {base}")
+    print_lines(f"{len(residuals)} times of {', '.join(logs)} on {base}")
     print_lines(*(f"note: {note}" for note in notes))
     _print_prices(groups)
     _print_residuals(residuals)
@@ -65,7 +65,7 @@ def _print_prices(groups: list[Group]) -> None:
             " ".join(group.key[:2]),
             "several" if group.key[2] else "one",
             str(group.points),
-            *(f"{price:.3g}" for price in group.prices.values()),
+            *(f"{price:.3g}" if name in group.used() else "-" for name, price in group.prices.items()),
         ]
         for group in groups
     ]
