@@ -17,6 +17,7 @@ from unisono.base.reports import (
     ForestTrees,
     Front,
     GpuPlanProof,
+    LibraryReport,
     MscclProof,
     PlanReport,
     PlanRow,
@@ -272,6 +273,8 @@ class Plan:
     def fits_sram(self) -> bool | None: ...
     @property
     def predicted(self) -> PredictedTime: ...
+    @property
+    def library(self) -> LibraryReport | None: ...
     @property
     def bound(self) -> Bound: ...
     @property
@@ -671,7 +674,20 @@ def plan(
     places: list[int] | None = None,
     target: str | None = None,
     library: bytes | None = None,
+    behaves_as: str | None = None,
 ) -> Plan: ...
+def library_choice_of(
+    library: str,
+    collective: str,
+    machine: Machine,
+    elements: int,
+    dtype: str = "f32",
+    operator: str = "sum",
+    places: list[int] | None = None,
+) -> LibraryReport: ...
+def library_sizes(
+    library: str, collective: str, machine: Machine, dtype: str = "f32", operator: str = "sum"
+) -> list[dict[str, Any]]: ...
 def encode_plan(
     rows: list[tuple[Plan | Schedule | tuple[str, int], int, int | None, int | None, str | None]],
     unlike_bits: bool = False,

@@ -8,7 +8,7 @@ use unisono_algorithms::Params;
 use unisono_cost::{Bound, Standing, Time, assumption, model_optimum, tightest};
 use unisono_lower::{File, Terms};
 
-use crate::{Expressible, Format, Plan, PlanError, Problem, TimeSource, Timed};
+use crate::{Expressible, Format, LibraryReport, Plan, PlanError, Problem, TimeSource, Timed};
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct PhaseReport {
@@ -103,6 +103,9 @@ pub struct PlanReport {
     /// Sentences on the costs that the times leave out, their assumptions and their sources.
     pub notes: Vec<String>,
     pub candidates: Vec<CandidateReport>,
+    /// The own choice of a library, where it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub library: Option<LibraryReport>,
 }
 
 impl Plan {
@@ -166,6 +169,7 @@ impl Plan {
             note: (!notes.is_empty()).then(|| notes.join("; ")),
             notes,
             candidates: self.candidates.iter().zip(&self.expressible).map(candidate).collect(),
+            library: self.library.clone(),
         })
     }
 }

@@ -23,6 +23,8 @@ __all__ = [
     "GpuPlanFinding",
     "GpuPlanProof",
     "Job",
+    "LibraryChoice",
+    "LibraryReport",
     "MessageCounts",
     "MetricReport",
     "Phase",
@@ -181,6 +183,49 @@ class PlanReport(TypedDict):
     #: What the times leave out, assume, or come from.
     notes: list[str]
     candidates: list[Candidate]
+    #: What a library chooses by its own model, where it was asked for.
+    library: NotRequired["LibraryReport"]
+
+
+class LibraryChoice(TypedDict):
+    """An algorithm and a protocol that a library enables."""
+
+    algorithm: str
+    protocol: str
+    channels: int
+    channel_gb_per_second: float
+    #: Of the bytes, and its latency in microseconds, by the library's own model.
+    gb_per_second: float
+    latency_us: float
+    #: The library's own estimate, and the prediction.
+    cost_seconds: float
+    seconds: float
+    calibrated: bool
+    #: The work of a call, and the library's own prices for it; ``unisono calibrate --from`` fits others.
+    work: dict[str, float]
+    prices: dict[str, float]
+
+
+class LibraryReport(TypedDict):
+    """The own choice of a library: ``unisono plan --as``."""
+
+    name: str
+    #: The source of the model.
+    version: str
+    algorithm: str
+    protocol: str
+    channels: int
+    channel_gb_per_second: float
+    #: The predicted time of the choice, and the library's own estimate, by which it chooses.
+    seconds: float
+    cost_seconds: float
+    algbw: float | None
+    busbw: float | None
+    #: Whether the time is from prices that were fitted to measurements of the machine.
+    calibrated: bool
+    note: str
+    #: All that the library enables, least cost first.
+    choices: list[LibraryChoice]
 
 
 class ChunkTree(TypedDict):

@@ -53,6 +53,7 @@ class Request:
     subset: list[int] | None = None
     fail: tuple[str, ...] = ()
     target: str | None = None
+    behaves_as: str | None = None
 
     def count(self) -> int:
         """Elements asked for."""
@@ -80,6 +81,7 @@ class Request:
                 model=self.model,
                 target=self.target,
                 library=library_of(self.target),
+                as_library=self.behaves_as,
             )
 
 

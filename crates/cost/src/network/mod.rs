@@ -5,6 +5,7 @@ pub mod bounds;
 mod group_loads;
 mod loads;
 mod model;
+pub mod nccl;
 mod routed;
 mod schedule;
 mod speeds;

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 use unisono_base::excerpt;
 
-use super::{FAMILIES, Failure, Plane, SWITCH_PORTS, Speed, SwitchClass, Topology, failures::degraded};
+use super::{FAMILIES, Failure, Gpu, NcclTimes, Plane, SWITCH_PORTS, Speed, SwitchClass, Topology, failures::degraded};
 use crate::{Description, MachineError, MachineText, Shape};
 
 /// Rates of links that are accepted.
@@ -124,6 +124,12 @@ pub struct Network {
     pub prices: Prices,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accelerator: Option<Rates>,
+    /// Kind of the accelerators, for the models of their libraries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<Gpu>,
+    /// Times of NCCL that were measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nccl: Option<NcclTimes>,
     /// `name` of a family, and its keys.
     pub topology: toml::Table,
     /// Switches that copy or reduce; all others forward.
@@ -230,6 +236,8 @@ impl Network {
         if self.buffer_bytes < u64::from(self.packet_bytes) {
             return wrong("buffer_bytes", self.buffer_bytes.to_string(), "at least packet_bytes");
         }
+        self.gpu.as_ref().map_or(Ok(()), |gpu| gpu.check(origin))?;
+        self.nccl.as_ref().map_or(Ok(()), |times| times.check(origin))?;
         self.check_switches(origin)?;
         let topology = self.topology(origin)?;
         self.computing(&*topology).map(|_| ())

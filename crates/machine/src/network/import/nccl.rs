@@ -32,8 +32,8 @@ use unisono_base::{
 };
 
 use super::{
-    Asked, Format, Network, Refusal,
-    nccl_rates::{between_cpus, nvlink, pcie, sm, xgmi},
+    Asked, Format, Gpu, Network, Refusal,
+    nccl_rates::{between_cpus, gpu_of, nvlink, pcie, sm, xgmi},
     network,
 };
 
@@ -76,6 +76,8 @@ struct Server {
     cables: Vec<(usize, usize, f64)>,
     /// The latest architecture of a GPU on NVSwitches.
     switched_sm: Option<u32>,
+    /// Of the GPUs of NVIDIA: the least architecture, the most NVLinks, and the CPUs beside them.
+    gpu: Option<Gpu>,
 }
 
 fn read(text: &str, asked: &Asked) -> Result<Network, Refusal> {
@@ -142,6 +144,7 @@ impl Reader {
             }
         }
         reader.links(&linked)?;
+        reader.found.gpu = gpu_of(&system.children);
         let hosts: BTreeSet<&String> = reader.gpus.keys().map(|(host, _)| host).collect();
         if hosts.len() > 1 && reader.nvswitch.is_none() {
             let message = format!(
@@ -315,7 +318,7 @@ impl Server {
             }
         }
         let mut new = vec![usize::MAX; self.kinds.len()];
-        let mut left = Self { switched_sm: self.switched_sm, ..Self::default() };
+        let mut left = Self { switched_sm: self.switched_sm, gpu: self.gpu, ..Self::default() };
         for node in (0..self.kinds.len()).filter(|&node| !gone[node]) {
             new[node] = left.node(self.kinds[node]);
         }
@@ -391,6 +394,7 @@ impl Server {
             if gpus == 1 { "" } else { "s" }
         );
         let mut made = network(asked, summary, fastest, topology);
+        made.gpu = self.gpu;
         made.notes.extend(self.switched_sm.filter(|&sm| sm >= FIRST_SHARP).map(|sm| {
             format!(
                 "of GPUs with sm {sm} the NVSwitches may copy and reduce (NVLink SHARP), which a topology of NCCL does \

@@ -4,6 +4,8 @@
 
 use unisono_base::xml::Element;
 
+use crate::network::{Architecture, Cpu, Gpu};
+
 /// GB/s: lanes times 100 Mb/s of a lane. NCCL takes the third generation and 16 lanes where nothing is stated.
 pub fn pcie(element: &Element) -> f64 {
     let speed = element.find("link_speed").unwrap_or("").split_whitespace().next().unwrap_or("");
@@ -72,4 +74,33 @@ pub fn between_cpus(cpu: &Element) -> f64 {
         (_, "CentaurHauls" | "Shanghai") => 6.0,
         _ => 5000.0,
     }
+}
+
+/// Returns the kind of the GPUs of NVIDIA below some elements: the least architecture and the most NVLinks. `None`
+/// where one is of another maker, or older than Volta.
+pub fn gpu_of(cpus: &[Element]) -> Option<Gpu> {
+    let (mut found, mut open) = (None::<Gpu>, cpus.iter().collect::<Vec<_>>());
+    let cpu = match cpus.iter().find_map(|cpu| cpu.find("vendor").or(cpu.find("arch"))) {
+        Some("AuthenticAMD" | "AMD") => Cpu::Amd,
+        Some("arm64") => Cpu::Arm,
+        _ => Cpu::Intel,
+    };
+    while let Some(element) = open.pop() {
+        open.extend(&element.children);
+        if element.name == "gpu" {
+            let links = element.children.iter().filter(|link| link.name == "nvlink");
+            let count =
+                |link: &Element| link.find("count").and_then(|text| text.trim().parse::<u32>().ok()).unwrap_or(0);
+            let nvlinks = Some(links.map(count).fold(0, u32::saturating_add).min(1024));
+            let stated = element.find("sm").filter(|_| element.find("gcn").is_none());
+            let architecture = stated.and_then(|text| Architecture::of_sm(text.trim().parse().ok()?))?;
+            found = Some(match found {
+                None => Gpu { architecture, nvlinks, cpu },
+                Some(gpu) => {
+                    Gpu { architecture: gpu.architecture.min(architecture), nvlinks: gpu.nvlinks.max(nvlinks), cpu }
+                }
+            });
+        }
+    }
+    found
 }

@@ -4,7 +4,7 @@
 use unisono_machine::{
     Machine,
     network::{
-        Network, Topology,
+        Architecture, Network, Topology,
         import::{Asked, FORMATS},
     },
 };
@@ -278,4 +278,14 @@ fn partitions_of_a_device_are_gpus_of_their_own() {
         let e = read_as("nccl-topo", &text, 1, None).unwrap_err();
         assert!(e.contains("ranks do not differ"), "{e}");
     }
+}
+
+#[test]
+fn gpus_of_nvidia_are_stated_with_their_links() {
+    let (network, _) = nccl(&behind_a_switch(&[18, 18, 17]));
+    let gpu = network.gpu.expect("all GPUs state their sm");
+    assert_eq!((gpu.architecture, gpu.nvlinks), (Architecture::Hopper, Some(18)));
+    // A GPU without sm may be of another maker.
+    let none = "<system><cpu><pci busid='1'><gpu/></pci><pci busid='2'><gpu sm='80'/></pci></cpu></system>";
+    assert_eq!(nccl(none).0.gpu, None);
 }
