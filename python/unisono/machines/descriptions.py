@@ -110,7 +110,9 @@ def _machine(name: Any) -> Machine:
         return Machine.preset(text)
     if not (looks_like_a_path or is_file(text)):
         if (now := names.RENAMED_PRESETS.get(text)) is not None:
-            raise InputError(f"the preset '{text}' is '{now}' now: it has what was measured, and --model data-sheet leaves that out")
+            raise InputError(
+                f"the preset '{text}' is '{now}' now, which has what was measured; --model data-sheet leaves that out"
+            )
         known = names.preset(text)
         if known is None:
             near = names.did_you_mean(text, presets)

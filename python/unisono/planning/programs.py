@@ -118,7 +118,8 @@ def step(
     other ``tflops`` and ``memory_gb_per_second``, another ``machine``, links and nodes that ``fail``, and another
     algorithm of a kind of collective (``{"allreduce": "ring"}``).
 
-    ``ranks`` is the number of ranks of a program of tasks; ``model="data-sheet"`` takes the rates of the data sheet alone.
+    ``ranks`` is the number of ranks of a program of tasks. ``model="data-sheet"`` takes the rates of the data sheet
+    alone.
 
     Raises:
         InputError: a file that is not a program, a machine that is too small, no rates of the accelerator.

@@ -34,7 +34,8 @@ def workload(
     communication before it.
 
     ``vgg16`` has a ``minibatch`` of images a node, 128 by default, and reduces its gradients by ``algorithm``,
-    in-network by default; other workloads have neither. ``model="data-sheet"`` takes the rates of the data sheet alone.
+    in-network by default; other workloads have neither. ``model="data-sheet"`` takes the rates of the data sheet
+    alone.
 
     Raises:
         InputError: no such workload, a damaged file, a machine of another kind or too small.

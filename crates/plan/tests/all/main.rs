@@ -18,6 +18,7 @@ mod forest;
 mod large;
 mod levels;
 mod lowering;
+mod measured_rates;
 mod mutations;
 mod names;
 mod networks;

@@ -245,7 +245,7 @@ fn gpus_whose_links_are_unlike_those_of_the_others_are_named() {
             assert!(note.contains(&format!("GPU {odd} (")) && note.contains("(370.8 GB/s)"), "{note}");
         }
     }
-    // Whole boxes, and boxes without such links, have the note of assumed values, and that of switches that may reduce.
+    // Whole boxes, and boxes without such links, have the note of assumed values, and that of switches that reduce.
     for text in [A100, DGX1, MI250, PCIE, H100, &behind_a_switch(&[18; 8]), &behind_a_switch(&[0; 4])] {
         let (network, _) = nccl(text);
         assert!(network.notes[0].contains("gamma_ns_per_byte"));
