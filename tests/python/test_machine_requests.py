@@ -36,7 +36,9 @@ def a_failure(draw: random.Random, path: Path, nodes: int) -> list[str]:
 def test_all_ways_of_asking_make_one_machine(seed: int, tmp_path: Path) -> None:
     draw = random.Random(seed)
     preset, nodes = draw.choice(BOXES), draw.randint(2, 4)
-    own = {"link_gbps": draw.randint(1, 4000), "signal_ns": draw.randint(0, 999), "planes": draw.randint(1, 2)}
+    rate = draw.randint(1, 4000)
+    own = {"link_gbps": rate, "measured_gbps": rate * 0.8, "signal_ns": draw.randint(0, 999)}
+    own["planes"] = draw.randint(1, 2)
     path = written(preset, own, tmp_path / "mine.toml")
     fail = a_failure(draw, path, nodes)
     made = un.machine(path, nodes=nodes, failed=fail)

@@ -18,7 +18,6 @@ mod forest;
 mod large;
 mod levels;
 mod lowering;
-mod measured_rates;
 mod mutations;
 mod names;
 mod networks;
