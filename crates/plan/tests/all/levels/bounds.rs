@@ -44,9 +44,7 @@ fn packets_take_at_least_the_bound() {
         let draws = if crate::soak::is_on() { 40 } else { 16 };
         for _ in 0..draws {
             let of = super::random::program(&mut r, &style);
-            if of.ranks
-                > machine.get::<Network>().unwrap().topology("").unwrap().accelerators()
-            {
+            if of.ranks > machine.get::<Network>().unwrap().topology("").unwrap().accelerators() {
                 continue;
             }
             let bytes = 1 << (8 + r.below(13));
