@@ -389,13 +389,15 @@ impl Server {
             topology.insert("inside".to_owned(), inside.into());
             topology.insert("uplinks".to_owned(), uplinks.into());
         }
-        let fastest = self.cables.iter().map(|cable| 8.0 * cable.2.sheet).fold(1.0, f64::max);
+        let faster = |one: Rate, other: Rate| if one < other { other } else { one };
+        let fastest = self.cables.iter().map(|cable| cable.2).fold(Rate::of(0.125), faster);
         let boxes = if asked.boxes == 1 { String::new() } else { format!("{} boxes of ", asked.boxes) };
         let summary = format!(
             "{boxes}{gpus} GPU{}, from a topology of NCCL; latencies, packets and buffers are assumed",
             if gpus == 1 { "" } else { "s" }
         );
-        let mut made = network(asked, summary, fastest, topology);
+        let mut made = network(asked, summary, 8.0 * fastest.sheet, topology);
+        made.measured_gbps = (fastest.measured < fastest.sheet).then_some(8.0 * fastest.measured);
         if let Some(sm) = self.switched_sm.filter(|&sm| sm >= FIRST_SHARP) {
             let switch = self.kinds.iter().position(|kind| *kind == Kind::NvSwitch).filter(|&at| self.joins_all(at));
             made.switches.extend(switch.map(|at| nvls(narrow(numbers[at]), asked.boxes > 1, sm)));

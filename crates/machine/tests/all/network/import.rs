@@ -56,7 +56,9 @@ fn an_a100_box_has_one_nvswitch_and_its_tree_of_pcie() {
         let rates: Vec<f64> = plane.leaving(gpu).map(|id| network.link_speed(&plane, id).bytes_per_ns()).collect();
         assert_eq!(rates, [24.0, 240.0]);
     }
-    assert_eq!((network.link_gbps, topology.diameter()), (8.0 * 240.0, 2));
+    assert_eq!((network.own_speed().gbps, topology.diameter()), (8.0 * 240.0, 2));
+    // By the data sheet 25 GB/s.
+    assert_eq!(network.link_gbps, 8.0 * 300.0);
 }
 
 #[test]
@@ -165,7 +167,7 @@ fn pcie_without_speeds_is_of_the_third_generation() {
     let plane = topology.plane().unwrap();
     assert_eq!((plane.accelerators(), plane.switches(), topology.diameter()), (8, 3, 4));
     assert!(plane.is_uniform());
-    assert_eq!(network.link_gbps, 96.0);
+    assert_eq!(network.own_speed().gbps, 96.0);
 }
 
 #[test]
