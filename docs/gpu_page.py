@@ -105,7 +105,7 @@ def machine_of(row: dict[str, str]) -> Any:
         uplinks = "\n".join(f"{host + 1 + nic} {nic} gbps={row['gbps']} aoc" for nic in range(nics))
         topology = {"name": "boxes", "boxes": boxes, "accelerators": gpus, "inside": "\n".join(inside)}
         topology["uplinks"] = uplinks
-    base = un.machine(DATA / "a100x4.toml").describe()
+    base = un.machine("a100x4").describe()
     gpu = {"architecture": row["architecture"], "nvlinks": int(row["nvlinks"]), "cpu": "intel"}
     return described({**base, "name": "posted", "gpu": gpu, "topology": topology})
 
@@ -156,13 +156,13 @@ def _groups(residuals: list[Residual]) -> Iterator[tuple[str, list[Residual]]]:
 def uncalibrated() -> list[Residual]:
     """NCCL's own model at every measured point."""
     # No point is left to fit, so no price is.
-    plain = un.machine(DATA / "a100x4.toml")
+    plain = un.machine("a100x4")
     return calibrated(plain, measured(), 0)[2]
 
 
 def fitted() -> list[Residual]:
     """The predictions after a fit to few sizes of each collective and number of GPUs."""
-    return calibrated(un.machine(DATA / "a100x4.toml"), measured(), POINTS)[2]
+    return calibrated(un.machine("a100x4"), measured(), POINTS)[2]
 
 
 def _uncalibrated() -> str:
@@ -185,7 +185,7 @@ def _calibrated() -> str:
     seen = sum(r.fitted for r in residuals)
     lines = [
         "\n## The same node after calibration",
-        "`unisono calibrate --from docs/measured/a100x4-nvlink.csv --machine docs/measured/a100x4.toml --points "
+        "`unisono calibrate --from docs/measured/a100x4-nvlink.csv --machine a100x4 --points "
         f"{POINTS} -o M.toml` fits 12 prices (a start, a step and two prices of bytes for each of three protocols) to "
         f"{seen} of {len(residuals)} times: {POINTS} sizes of each collective on each number of GPUs. The sizes of 8 B "
         "and 1 KiB on 2 GPUs that are far off took longer than 2 KiB did.\n",

@@ -14,7 +14,7 @@ from unisono.planning.libraries import library_choice, library_sizes
 
 from tests.python.conftest import ROOT, call
 
-MESH = ROOT / "docs" / "measured" / "a100x4.toml"
+MESH = "a100x4"
 TIMES = ROOT / "docs" / "measured" / "a100x4-nvlink.csv"
 sys.path.insert(0, str(ROOT / "docs"))
 

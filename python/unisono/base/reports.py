@@ -166,6 +166,8 @@ class PlanReport(TypedDict):
     algorithm: str
     params: dict[str, str]
     model: str
+    #: Of a network, the side that times come from, "measured" or "data-sheet"; bounds are of the data sheet.
+    rates: str | None
     #: The target of emitted code that the plan is for.
     target: str | None
     fits_sram: bool | None
@@ -381,6 +383,7 @@ class SimulationReport(TypedDict):
     bytes: int | None
     sim: str
     model: str | None
+    rates: str | None
     queue_depth: int | None
     cycles: int | None
     seconds: float | None
@@ -465,6 +468,8 @@ class WorkloadReport(TypedDict):
 
     workload: str
     machine: str
+    #: Of a network, the side that times come from, "measured" or "data-sheet"; bounds are of the data sheet.
+    rates: NotRequired[str | None]
     accelerators: int
     reference: str
     level: str

@@ -320,7 +320,8 @@ root_option = click.option(
 
 _MODELS_OF_RANKS = (
     "among ranks: hockney, postal, pipelining-postal, logp, loggp, logfp or loggops [the machine's]; on a network: "
-    "links (the default) or packets (simulates the best candidates); on switches that reduce: alpha-beta."
+    "links (the default), packets (simulates the best candidates) or data-sheet (links without what was measured); on "
+    "switches that reduce: alpha-beta."
 )
 model_option = click.option(
     "--model",

@@ -5,7 +5,9 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 use unisono_base::excerpt;
 
-use super::{FAMILIES, Failure, Gpu, NcclTimes, Plane, SWITCH_PORTS, Speed, SwitchClass, Topology, failures::degraded};
+use super::{
+    DATA_SHEET, FAMILIES, Failure, Gpu, NcclTimes, Plane, SWITCH_PORTS, Speed, SwitchClass, Topology, failures::degraded,
+};
 use crate::{Description, MachineError, MachineText, Shape};
 
 /// Rates of links that are accepted.
@@ -80,8 +82,11 @@ pub struct Network {
     pub summary: String,
     /// Equal and independent; a vector is split over them.
     pub planes: u32,
-    /// One direction of one cable.
+    /// One direction of one cable, by its data sheet.
     pub link_gbps: f64,
+    /// The same as programs reached it; without it, `link_gbps` counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured_gbps: Option<f64>,
     pub link_latency_ns: f64,
     /// Of a packet that enters a switch, and of one that leaves it.
     pub input_latency_ns: f64,
@@ -163,7 +168,10 @@ impl Description for Network {
         }
     }
 
-    fn notes(&self, _: u64, _: Option<&str>) -> Vec<String> {
+    fn notes(&self, bytes: u64, model: Option<&str>) -> Vec<String> {
+        if model == Some(DATA_SHEET) && self.is_measured() {
+            return self.data_sheet().notes(bytes, model);
+        }
         let is_bare = (self.launch_ns, self.signal_ns, self.host_overhead_ns) == (0.0, 0.0, 0.0);
         let bare = is_bare.then(|| {
             format!(
@@ -172,7 +180,7 @@ impl Description for Network {
             )
         });
         let failed = (!self.failed.is_empty()).then(|| FAILED.to_owned());
-        failed.into_iter().chain(bare).chain(self.notes.iter().cloned()).collect()
+        failed.into_iter().chain(self.rates_note()).chain(bare).chain(self.notes.iter().cloned()).collect()
     }
 
     /// So many boxes, where the topology is made of boxes or a preset joins boxes like this one.
@@ -197,6 +205,7 @@ impl Network {
             let accepted = "a number above 0, from 1e-9 to 1e15";
             return wrong("link_gbps", format!("{:?}", self.link_gbps), accepted);
         }
+        self.check_measured(origin)?;
         let at_least_zero = [
             ("link_latency_ns", self.link_latency_ns),
             ("input_latency_ns", self.input_latency_ns),
@@ -262,12 +271,12 @@ impl Network {
     /// Returns the rate of all links of an accelerator on all planes together: the least and the most of all
     /// accelerators.
     pub fn injection_gbps(&self, topology: &dyn Topology) -> [f64; 2] {
-        topology.injection().map(|links| self.link_gbps * links * f64::from(self.planes))
+        topology.injection().map(|links| self.own_speed().gbps * links * f64::from(self.planes))
     }
 
-    /// Returns the speed of links that state none.
+    /// Returns the speed of links that state none, with the measured rate where one is stated.
     pub fn own_speed(&self) -> Speed {
-        Speed { gbps: self.link_gbps, latency_ns: self.link_latency_ns }
+        Speed { gbps: self.measured_gbps.unwrap_or(self.link_gbps), latency_ns: self.link_latency_ns }
     }
 
     /// Returns the speeds of a plane's links by [`super::Link::speed`], with the machine's own in its place.

@@ -171,7 +171,7 @@ fn the_model_of_packets_simulates_the_best_candidates() {
     }
     let wrong = Asked { model: Some("hockney"), ..Asked::new(Kind::Barrier, &network, Part::All, 0) };
     let refused = Problem::new(&wrong).err().unwrap().to_string();
-    assert_eq!(refused, "'hockney' is not a model; accepted are links and packets on a network");
+    assert_eq!(refused, "'hockney' is not a model; accepted are links, packets and data-sheet on a network");
 }
 
 #[test]
@@ -314,7 +314,7 @@ fn parts_of_a_network() {
     assert!(refused("1025").contains("has 1024 accelerators"));
     let by_model = Asked { model: Some("logp"), ..Asked::new(Kind::Allreduce, &network, Part::All, 64) };
     let e: PlanError = Problem::new(&by_model).err().unwrap();
-    assert_eq!(e.to_string(), "'logp' is not a model; accepted are links and packets on a network");
+    assert_eq!(e.to_string(), "'logp' is not a model; accepted are links, packets and data-sheet on a network");
     let nowhere = Part::Places(vec![0, 1024]);
     let e = Problem::new(&Asked::new(Kind::Allreduce, &network, nowhere, 64)).err().unwrap();
     assert_eq!(e.to_string(), "the place of a rank is 1024; torus2d-small has accelerators 0 to 1023");

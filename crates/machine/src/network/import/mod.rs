@@ -6,7 +6,7 @@ mod nccl_rates;
 
 use serde::Serialize;
 
-use super::{Gpu, MachinesPer, Network, Prices};
+use super::{Gpu, MachinesPer, Network, Prices, SwitchClass};
 use crate::{Description, MachineError};
 
 /// How a file is read.
@@ -79,6 +79,7 @@ fn network(asked: &Asked, summary: String, link_gbps: f64, topology: toml::Table
         summary,
         planes: 1,
         link_gbps,
+        measured_gbps: None,
         link_latency_ns: ASSUMED_NS,
         input_latency_ns: 0.0,
         output_latency_ns: 0.0,
