@@ -1,0 +1,410 @@
+//! Circulant graphs: as few rounds as possible for any number of ranks, each rank sending one message and receiving one
+//! in a round.
+//!
+//! A broadcast sends S blocks one after the other, and every rank receives a new block in nearly every round; a reduce
+//! runs the same rounds backwards. An allgather is all broadcasts at once, each of one block, so a message holds the
+//! blocks of consecutive ranks; a reduce-scatter runs it backwards, and an allreduce is both.
+//! T = (S-1+q)(alpha + n/S beta) for q = ceil(log2 P), least near S = sqrt((q-1) n beta / alpha);
+//! q alpha + (P-1) n beta to allgather or reduce-scatter blocks of n, 2 q alpha + 2 (P-1)/P n beta for an allreduce.
+//! Every element of an allreduce is finished on one rank: the same bits on all ranks. The operator must commute.
+//! Source: Träff, "Optimal Broadcast Schedules in Logarithmic Time with Applications to Broadcast, All-Broadcast,
+//! Reduction and All-Reduction", arXiv 2407.18004; Träff, "Optimal, Non-pipelined Reduce-scatter and Allreduce
+//! Algorithms", arXiv 2410.14234.
+
+use unisono_base::{NodeId, Span, narrow, rounded};
+use unisono_collective::Kind;
+use unisono_lower::{Exchange, Flow, Round};
+use unisono_schedule::{Builder, Operand};
+
+use crate::{
+    AlgorithmError, Case, Formula, Info, Param, Params,
+    ranks::{
+        Blocks, RankAlgorithm,
+        circulant::{Pipeline, Skips},
+    },
+};
+
+pub struct Circulant;
+
+const BLOCKS: &str = "blocks";
+
+const INFO: Info = Info {
+    name: "circulant",
+    summary: "as few rounds as any number of ranks can do with, over distances that halve; a vector of one root in blocks",
+    reference: "Träff: Optimal broadcast schedules in logarithmic time, arXiv 2407.18004",
+    collectives: &[Kind::Allgather, Kind::Allreduce, Kind::Broadcast, Kind::Reduce, Kind::ReduceScatter],
+    params: &[Param {
+        name: BLOCKS,
+        values: "of a broadcast or a reduce: the blocks of the vector, 1 to 1048576 (default: the best number by alpha and beta)",
+    }],
+    formulas: &[
+        Formula::new("hockney", &[Kind::Broadcast], "(S - 1 + ceil(log2(P))) (alpha + n/S beta)")
+            .when("S equal blocks"),
+        Formula::new("hockney", &[Kind::Reduce], "(S - 1 + ceil(log2(P))) (alpha + n/S beta + n/S gamma)")
+            .when("S equal blocks"),
+        Formula::new("hockney", &[Kind::Allgather], "ceil(log2(P)) alpha + (P-1) n beta"),
+        Formula::new("hockney", &[Kind::ReduceScatter], "ceil(log2(P)) alpha + (P-1) n (beta + gamma)"),
+    ],
+    ..Info::AMONG_RANKS
+};
+
+const MOST_BLOCKS: u32 = 1 << 20;
+
+/// On a network, messages share links, so blocks are shorter than the prices of a message alone suggest.
+const MORE_ON_NETWORKS: [u32; 2] = [1, 4];
+
+/// The best number of blocks by the prices of messages.
+fn best_blocks(case: &Case) -> u32 {
+    let (c, prices) = (&case.collective, case.ranks());
+    let sums = if c.kind == Kind::Reduce { prices.reduce_ns_per_byte } else { 0.0 };
+    let alpha = prices.latency_ns + prices.issue_ns;
+    let transfer = case.bytes(c.elements) as f64 * (prices.ns_per_byte + sums);
+    let rounds = f64::from(Skips::new(c.ranks).rounds());
+    let best = ((rounds - 1.0).max(0.0) * transfer / alpha.max(1e-3)).sqrt();
+    narrow::<u32>(rounded(best.min(f64::from(MOST_BLOCKS)))).clamp(1, c.elements.max(1))
+}
+
+/// The blocks of a broadcast or a reduce, no more than elements.
+fn blocks(case: &Case, params: &Params) -> Result<u32, AlgorithmError> {
+    let given = params.number(INFO.name, BLOCKS, 1..=MOST_BLOCKS)?;
+    Ok(given.unwrap_or_else(|| best_blocks(case)).min(case.collective.elements.max(1)))
+}
+
+/// The rounds of a broadcast or a reduce, by ranks of the case.
+struct Rooted {
+    pipeline: Pipeline,
+    ranks: u32,
+    root: u32,
+}
+
+impl Rooted {
+    fn new(case: &Case, params: &Params) -> Result<Self, AlgorithmError> {
+        let c = &case.collective;
+        Ok(Self { pipeline: Pipeline::new(c.ranks, blocks(case, params)?), ranks: c.ranks, root: c.root })
+    }
+
+    /// The rank of the case for one that is counted from the root.
+    fn real(&self, rank: u32) -> u32 {
+        around(self.ranks, self.root, rank)
+    }
+
+    /// Which rank, counted from the root, sends to this one in a round.
+    fn sender(&self, round: u32, rank: u32) -> u32 {
+        before(self.ranks, rank, self.pipeline.skip(round))
+    }
+
+    /// Streams between each rank and those that it exchanges with, by the rank that a broadcast sends to.
+    fn streams(&self, b: &mut Builder, down: bool) -> Vec<Operand> {
+        let q = self.pipeline.skips.rounds();
+        let mut streams = Vec::with_capacity((self.ranks * q) as usize);
+        for rank in 0..self.ranks {
+            for k in 0..q {
+                let from = self.real(before(self.ranks, rank, self.pipeline.skips.skip(k)));
+                let (from, to) = if down { (from, self.real(rank)) } else { (self.real(rank), from) };
+                streams.push(Operand::Stream(b.stream(NodeId(from), &[NodeId(to)])));
+            }
+        }
+        streams
+    }
+
+    fn stream(&self, streams: &[Operand], round: u32, rank: u32) -> Operand {
+        streams[(rank * self.pipeline.skips.rounds() + self.pipeline.exponent(round)) as usize]
+    }
+
+    fn broadcast(&self, b: &mut Builder, case: &Case) {
+        let streams = self.streams(b, true);
+        let vector = Blocks::new(case.collective.elements, self.pipeline.blocks);
+        for round in 0..self.pipeline.rounds() {
+            for rank in 0..self.ranks {
+                let to = around(self.ranks, rank, self.pipeline.skip(round));
+                if let Some(block) = self.pipeline.received(round, to) {
+                    let Span { start, len } = vector.block(block);
+                    let have = if rank == 0 { Operand::In(start) } else { Operand::Out(start) };
+                    b.combine(NodeId(self.real(rank)), 0, len, &[have], &[self.stream(&streams, round, to)]);
+                }
+                if let Some(block) = self.pipeline.received(round, rank) {
+                    let Span { start, len } = vector.block(block);
+                    let from = self.stream(&streams, round, rank);
+                    b.combine(NodeId(self.real(rank)), 0, len, &[from], &[Operand::Out(start)]);
+                }
+            }
+        }
+    }
+
+    /// Each rank adds what comes for a block, and sends the sum in the round in which a broadcast brings the block.
+    fn reduce(&self, b: &mut Builder, case: &Case) {
+        let streams = self.streams(b, false);
+        let c = case.collective;
+        let vector = Blocks::new(c.elements, self.pipeline.blocks);
+        // Where the sums of a rank are, and which there are.
+        let mut sums = vec![None; self.ranks as usize];
+        let mut started = vec![false; self.ranks as usize * self.pipeline.blocks as usize];
+        for round in (0..self.pipeline.rounds()).rev() {
+            for rank in 0..self.ranks {
+                let node = NodeId(self.real(rank));
+                let at = |block: u32| rank as usize * self.pipeline.blocks as usize + block as usize;
+                let sum =
+                    |base: Option<u32>, start: u32| base.map_or(Operand::Out(start), |at| Operand::Tmp(at + start));
+                if let Some(block) = self.pipeline.received(round, rank) {
+                    let Span { start, len } = vector.block(block);
+                    let have = if started[at(block)] { sum(sums[rank as usize], start) } else { Operand::In(start) };
+                    b.combine(node, 0, len, &[have], &[self.stream(&streams, round, rank)]);
+                }
+                let from = around(self.ranks, rank, self.pipeline.skip(round));
+                if let Some(block) = self.pipeline.received(round, from) {
+                    let Span { start, len } = vector.block(block);
+                    if rank > 0 && sums[rank as usize].is_none() {
+                        sums[rank as usize] = Some(b.scratch(node, c.elements));
+                    }
+                    let sum = sum(sums[rank as usize], start);
+                    let have = if started[at(block)] { sum } else { Operand::In(start) };
+                    started[at(block)] = true;
+                    b.combine(node, 0, len, &[have, self.stream(&streams, round, from)], &[sum]);
+                }
+            }
+        }
+    }
+
+    /// Rounds in which each rank takes part are one exchange for each distance.
+    fn exchanges(&self, case: &Case) -> Vec<Exchange> {
+        let (down, bytes) = (case.collective.kind == Kind::Broadcast, {
+            case.bytes(case.collective.elements.div_ceil(self.pipeline.blocks))
+        });
+        let exchange = |round: u32, repeat: u32| {
+            let receives = |rank: u32| self.pipeline.received(round, rank).is_some();
+            let mut peers: Vec<u32> = (0..self.ranks).collect();
+            for rank in (0..self.ranks).filter(|&rank| receives(rank)) {
+                let (from, to) = (self.real(self.sender(round, rank)), self.real(rank));
+                let (from, to) = if down { (from, to) } else { (to, from) };
+                peers[from as usize] = to;
+            }
+            let reduced = if down { 0 } else { u64::from(repeat) * bytes };
+            Exchange { flows: vec![Flow::new(bytes, repeat, move |rank| peers[rank as usize])], reduced }
+        };
+        let (full, q) = (self.pipeline.full(), self.pipeline.skips.rounds());
+        let first = (0..full.start).map(|round| (round, 1));
+        let each = full.clone().take(q as usize).map(|round| (round, (full.end - round).div_ceil(q)));
+        let mut all: Vec<Exchange> = first
+            .chain(each)
+            .chain((full.end..self.pipeline.rounds()).map(|round| (round, 1)))
+            .map(|(a, n)| exchange(a, n))
+            .collect();
+        if !down {
+            all.reverse();
+        }
+        all
+    }
+}
+
+/// The rank `steps` further on.
+fn around(ranks: u32, rank: u32, steps: u32) -> u32 {
+    narrow::<u32>((u64::from(rank) + u64::from(steps)) % u64::from(ranks))
+}
+
+/// The rank `steps` before.
+fn before(ranks: u32, rank: u32, steps: u32) -> u32 {
+    around(ranks, rank, ranks - steps)
+}
+
+/// The blocks of all ranks: of an allreduce those of the vector, else one a rank.
+struct OfRanks {
+    skips: Skips,
+    ranks: u32,
+    elements: u32,
+    of_vector: bool,
+}
+
+impl OfRanks {
+    fn new(case: &Case) -> Self {
+        let c = &case.collective;
+        let of_vector = c.kind == Kind::Allreduce;
+        Self { skips: Skips::new(c.ranks), ranks: c.ranks, elements: c.elements, of_vector }
+    }
+
+    fn span(&self, from: u32, to: u32) -> Span {
+        if self.of_vector {
+            return Blocks::new(self.elements, self.ranks).span(from, to);
+        }
+        Span::new(from * self.elements, (to - from) * self.elements)
+    }
+
+    /// The blocks of `count` ranks up to `last`: one span, or two where they go past the last rank.
+    fn up_to(&self, last: u32, count: u32) -> Vec<Span> {
+        let first = around(self.ranks, last, self.ranks + 1 - count);
+        let spans = match first <= last {
+            true => vec![self.span(first, last + 1)],
+            false => vec![self.span(first, self.ranks), self.span(0, last + 1)],
+        };
+        spans.into_iter().filter(|span| span.len > 0).collect()
+    }
+
+    /// Sends blocks in one message, which is put together first where they are apart.
+    fn send(&self, b: &mut Builder, node: NodeId, spans: &[Span], have: impl Fn(u32) -> Operand, to: Operand) {
+        let [span] = spans else {
+            let len = spans.iter().map(|span| span.len).sum();
+            let mut at = b.scratch(node, len);
+            let whole = Operand::Tmp(at);
+            for span in spans {
+                b.combine(node, 0, span.len, &[have(span.start)], &[Operand::Tmp(at)]);
+                at += span.len;
+            }
+            b.combine(node, 0, len, &[whole], &[to]);
+            return;
+        };
+        b.combine(node, 0, span.len, &[have(span.start)], &[to]);
+    }
+
+    /// The streams of each rank, one a round, to the rank a distance further on or before.
+    fn streams(&self, b: &mut Builder, on: bool) -> Vec<Vec<Operand>> {
+        let to = |rank: u32, skip: u32| {
+            if on { around(self.ranks, rank, skip) } else { before(self.ranks, rank, skip) }
+        };
+        let mut stream = |rank: u32, k: u32| b.stream(NodeId(rank), &[NodeId(to(rank, self.skips.skip(k)))]);
+        let rounds = 0..self.skips.rounds();
+        rounds.map(|k| (0..self.ranks).map(|rank| Operand::Stream(stream(rank, k))).collect()).collect()
+    }
+
+    /// Reduces to one block a rank. Sums lie at the places of their elements in an allreduce's output or in scratch
+    /// memory.
+    fn reduce_scatter(&self, b: &mut Builder) {
+        let (streams, last) = (self.streams(b, false), self.skips.rounds() - 1);
+        for rank in 0..self.ranks {
+            let node = NodeId(rank);
+            let whole = self.of_vector || last == 0;
+            let base = if whole { 0 } else { b.scratch(node, self.span(0, self.ranks).len) };
+            let sum = |start: u32| if self.of_vector { Operand::Out(start) } else { Operand::Tmp(base + start) };
+            for k in (0..=last).rev() {
+                let own = |start: u32| if k == last { Operand::In(start) } else { sum(start) };
+                let (skip, count) = (self.skips.skip(k), self.skips.step(k));
+                let sent = self.up_to(before(self.ranks, rank, skip), count);
+                self.send(b, node, &sent, own, streams[k as usize][rank as usize]);
+                let from = streams[k as usize][around(self.ranks, rank, skip) as usize];
+                for Span { start, len } in self.up_to(rank, count) {
+                    let is_end = k == 0 && !self.of_vector;
+                    b.combine(node, 0, len, &[own(start), from], &[if is_end { Operand::Out(0) } else { sum(start) }]);
+                }
+                // Of an odd number of ranks, the block halfway around is sent later and nothing was added to it.
+                if k == last && self.ranks % 2 == 1 {
+                    for Span { start, len } in self.up_to(before(self.ranks, rank, self.ranks / 2), 1) {
+                        b.combine(node, 0, len, &[Operand::In(start)], &[sum(start)]);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Gathers the blocks that the ranks have in their outputs.
+    fn allgather(&self, b: &mut Builder) {
+        let streams = self.streams(b, true);
+        for rank in 0..self.ranks {
+            for k in 0..self.skips.rounds() {
+                let (skip, count) = (self.skips.skip(k), self.skips.step(k));
+                let node = NodeId(rank);
+                self.send(b, node, &self.up_to(rank, count), Operand::Out, streams[k as usize][rank as usize]);
+                let from = before(self.ranks, rank, skip);
+                for Span { start, len } in self.up_to(from, count) {
+                    b.combine(node, 0, len, &[streams[k as usize][from as usize]], &[Operand::Out(start)]);
+                }
+            }
+        }
+    }
+
+    fn exchanges(&self, case: &Case) -> Vec<Exchange> {
+        let ranks = self.ranks;
+        let exchange = |k: u32, on: bool| {
+            let (skip, bytes) = (self.skips.skip(k), case.bytes(self.span(0, self.skips.step(k)).len));
+            let to = move |rank: u32| if on { around(ranks, rank, skip) } else { before(ranks, rank, skip) };
+            Exchange { flows: vec![Flow::new(bytes, 1, to)], reduced: if on { 0 } else { bytes } }
+        };
+        let rounds = 0..self.skips.rounds();
+        let reduces = rounds.clone().rev().filter(|_| case.collective.kind.reduces()).map(|k| exchange(k, false));
+        let gathers = rounds.filter(|_| case.collective.kind != Kind::ReduceScatter).map(|k| exchange(k, true));
+        reduces.chain(gathers).collect()
+    }
+}
+
+impl RankAlgorithm for Circulant {
+    fn info(&self) -> &'static Info {
+        &INFO
+    }
+
+    fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        match params.get(BLOCKS) {
+            Some(found) if !case.collective.kind.has_root() => Err(AlgorithmError::Param {
+                algorithm: INFO.name,
+                param: BLOCKS,
+                found: found.to_owned(),
+                accepted: format!("none in a collective without a root such as {}", case.collective.kind),
+            }),
+            _ => blocks(case, params).map(|_| ()),
+        }
+    }
+
+    fn instructions(&self, case: &Case, params: &Params) -> u64 {
+        let (c, ranks) = (&case.collective, u64::from(case.collective.ranks));
+        if c.kind.has_root() {
+            return 2 * ranks * u64::from(blocks(case, params).unwrap_or(1));
+        }
+        let ways = if c.kind == Kind::Allreduce { 2 } else { 1 };
+        ranks * (5 * ways * u64::from(Skips::new(c.ranks).rounds()) + 2)
+    }
+
+    fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        let c = case.collective;
+        match c.kind {
+            Kind::Broadcast => Rooted::new(case, params)?.broadcast(b, case),
+            Kind::Reduce => Rooted::new(case, params)?.reduce(b, case),
+            Kind::Allgather => {
+                for rank in 0..c.ranks {
+                    b.combine(NodeId(rank), 0, c.elements, &[Operand::In(0)], &[Operand::Out(rank * c.elements)]);
+                }
+                OfRanks::new(case).allgather(b);
+            }
+            Kind::ReduceScatter => OfRanks::new(case).reduce_scatter(b),
+            _ => {
+                b.phase("reduce-scatter");
+                OfRanks::new(case).reduce_scatter(b);
+                b.phase("allgather");
+                OfRanks::new(case).allgather(b);
+            }
+        }
+        Ok(())
+    }
+
+    fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
+        let c = &case.collective;
+        if !c.kind.has_root() {
+            let round = |e: Exchange| Round::new(1, e.flows[0].bytes).reducing(e.reduced);
+            return Some(OfRanks::new(case).exchanges(case).into_iter().map(round).collect());
+        }
+        let blocks = blocks(case, params).ok()?;
+        let bytes = case.bytes(c.elements.div_ceil(blocks));
+        let round = Round::new(1, bytes).reducing(if c.kind == Kind::Reduce { bytes } else { 0 });
+        Some(vec![round.times(blocks - 1 + Skips::new(c.ranks).rounds())])
+    }
+
+    fn exchanges(&self, case: &Case, params: &Params) -> Option<Vec<Exchange>> {
+        Some(match case.collective.kind.has_root() {
+            true => Rooted::new(case, params).ok()?.exchanges(case),
+            false => OfRanks::new(case).exchanges(case),
+        })
+    }
+
+    fn candidates(&self, case: &Case) -> Vec<Params> {
+        if !case.collective.kind.has_root() {
+            return vec![Params::new()];
+        }
+        let times: &[u32] = if case.fabric().is_some() { &MORE_ON_NETWORKS } else { &MORE_ON_NETWORKS[..1] };
+        let blocks = times.iter().map(|times| (times * best_blocks(case)).min(case.collective.elements.max(1)));
+        let mut named: Vec<Params> = blocks.map(|blocks| Params::new().with(BLOCKS, blocks)).collect();
+        named.dedup();
+        named
+    }
+
+    fn chosen(&self, case: &Case, params: &Params) -> Params {
+        match blocks(case, params) {
+            Ok(blocks) if case.collective.kind.has_root() => params.clone().with(BLOCKS, blocks),
+            _ => params.clone(),
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Circulant schedules on clusters: their closed form, the simulation and the plan.
+
+use unisono_algorithms::{Params, find};
+use unisono_base::mix;
+use unisono_collective::{Dtype, Kind};
+use unisono_machine::{Machine, Shape};
+use unisono_plan::{Asked, Part, Problem, TimeSource, plan};
+
+fn cluster(alpha_ns: f64, beta_ns_per_byte: f64) -> Machine {
+    let text = format!(
+        "name = \"cluster\"\nkind = \"endpoint\"\nmodel = \"hockney\"\nalpha_ns = {alpha_ns}\nbeta_ns_per_byte = {beta_ns_per_byte}\n"
+    );
+    Machine::from_toml(&text, "test").unwrap()
+}
+
+/// Rounds that each take alpha and a block, on any number of ranks: (S-1+q)(alpha + n/S beta) for a vector of one root.
+#[test]
+fn simulated_times_are_the_closed_form() {
+    for ranks in [2, 3, 5, 8, 17, 36, 60] {
+        for (kind, drawn) in [Kind::Broadcast, Kind::Reduce].into_iter().zip(mix(ranks) >> 1..) {
+            let machine = cluster(1000.0 + (drawn % 1000) as f64, 0.25);
+            let blocks = 1 + (drawn >> 10) % 20;
+            let asked = Asked {
+                dtype: Dtype::F32,
+                ..Asked::new(kind, &machine, Part::Shape(Shape::line(ranks)), 1024 * blocks)
+            };
+            let params = Params::new().with("blocks", blocks);
+            let planned = plan(Problem::new(&asked).unwrap(), Some("circulant"), &params).unwrap();
+            let q = ranks.next_power_of_two().ilog2();
+            let expected = (blocks - 1 + u64::from(q)) as f64 * (1000.0 + (drawn % 1000) as f64 + 0.25 * 4096.0);
+            let found = planned.best().time.seconds * 1e9;
+            assert_eq!(planned.best().source, TimeSource::Simulated);
+            assert!(
+                (found / expected - 1.0).abs() < 1e-9,
+                "{kind} of {ranks} ranks in {blocks} blocks: {found}, not {expected}"
+            );
+        }
+    }
+}
+
+/// The times that arXiv 2407.18004 gives for its best number of blocks, at 2 us and 10 GB/s.
+#[test]
+fn a_broadcast_of_any_number_of_ranks_is_as_fast_as_of_a_power_of_two() {
+    let machine = cluster(2000.0, 0.1);
+    for (ranks, us) in [(36, 179.6), (1000, 209.8), (1024, 209.8), (1152, 216.0)] {
+        let asked = Asked::new(Kind::Broadcast, &machine, Part::Shape(Shape::line(ranks)), 1 << 18);
+        let problem = Problem::new(&asked).unwrap();
+        let case = problem.target.case(problem.collective);
+        let [params] = &find("circulant").unwrap().candidates(&case)[..] else { panic!("one candidate") };
+        let planned = plan(Problem::new(&asked).unwrap(), Some("circulant"), params).unwrap();
+        let found = planned.best().time.seconds * 1e6;
+        assert!((found / us - 1.0).abs() < 0.01, "{ranks} ranks: {found} us, not {us}");
+    }
+}
