@@ -51,7 +51,9 @@ const INFO: Info = Info {
 const MOST_BLOCKS: u32 = 1 << 20;
 
 /// On a network, messages share links, so blocks are shorter than the prices of a message alone suggest.
-const MORE_ON_NETWORKS: [u32; 2] = [1, 4];
+const MORE_ON_NETWORKS: u32 = 4;
+/// Instructions of a candidate beyond which numbers near the best one are not tried.
+const MOST_TRIED: u64 = 1 << 18;
 
 /// The best number of blocks by the prices of messages.
 fn best_blocks(case: &Case) -> u32 {
@@ -64,10 +66,16 @@ fn best_blocks(case: &Case) -> u32 {
     narrow::<u32>(rounded(best.min(f64::from(MOST_BLOCKS)))).clamp(1, c.elements.max(1))
 }
 
-/// The blocks of a broadcast or a reduce, no more than elements.
-fn blocks(case: &Case, params: &Params) -> Result<u32, AlgorithmError> {
+/// The elements of a block of a broadcast or a reduce. All blocks but the last are equal: a rank that received a shorter
+/// one would be ahead of the others, and its next message would come between theirs.
+fn length(case: &Case, params: &Params) -> Result<u32, AlgorithmError> {
     let given = params.number(INFO.name, BLOCKS, 1..=MOST_BLOCKS)?;
-    Ok(given.unwrap_or_else(|| best_blocks(case)).min(case.collective.elements.max(1)))
+    Ok(case.collective.elements.div_ceil(given.unwrap_or_else(|| best_blocks(case))).max(1))
+}
+
+/// The blocks of a broadcast or a reduce.
+fn blocks(case: &Case, params: &Params) -> Result<u32, AlgorithmError> {
+    Ok(case.collective.elements.div_ceil(length(case, params)?).max(1))
 }
 
 /// The rounds of a broadcast or a reduce, by ranks of the case.
@@ -75,12 +83,20 @@ struct Rooted {
     pipeline: Pipeline,
     ranks: u32,
     root: u32,
+    elements: u32,
+    length: u32,
 }
 
 impl Rooted {
     fn new(case: &Case, params: &Params) -> Result<Self, AlgorithmError> {
         let c = &case.collective;
-        Ok(Self { pipeline: Pipeline::new(c.ranks, blocks(case, params)?), ranks: c.ranks, root: c.root })
+        let (length, pipeline) = (length(case, params)?, Pipeline::new(c.ranks, blocks(case, params)?));
+        Ok(Self { pipeline, ranks: c.ranks, root: c.root, elements: c.elements, length })
+    }
+
+    fn block(&self, at: u32) -> Span {
+        let start = at * self.length;
+        Span::new(start, self.length.min(self.elements - start))
     }
 
     /// The rank of the case for one that is counted from the root.
@@ -111,19 +127,18 @@ impl Rooted {
         streams[(rank * self.pipeline.skips.rounds() + self.pipeline.exponent(round)) as usize]
     }
 
-    fn broadcast(&self, b: &mut Builder, case: &Case) {
+    fn broadcast(&self, b: &mut Builder) {
         let streams = self.streams(b, true);
-        let vector = Blocks::new(case.collective.elements, self.pipeline.blocks);
         for round in 0..self.pipeline.rounds() {
             for rank in 0..self.ranks {
                 let to = around(self.ranks, rank, self.pipeline.skip(round));
                 if let Some(block) = self.pipeline.received(round, to) {
-                    let Span { start, len } = vector.block(block);
+                    let Span { start, len } = self.block(block);
                     let have = if rank == 0 { Operand::In(start) } else { Operand::Out(start) };
                     b.combine(NodeId(self.real(rank)), 0, len, &[have], &[self.stream(&streams, round, to)]);
                 }
                 if let Some(block) = self.pipeline.received(round, rank) {
-                    let Span { start, len } = vector.block(block);
+                    let Span { start, len } = self.block(block);
                     let from = self.stream(&streams, round, rank);
                     b.combine(NodeId(self.real(rank)), 0, len, &[from], &[Operand::Out(start)]);
                 }
@@ -132,10 +147,8 @@ impl Rooted {
     }
 
     /// Each rank adds what comes for a block, and sends the sum in the round in which a broadcast brings the block.
-    fn reduce(&self, b: &mut Builder, case: &Case) {
+    fn reduce(&self, b: &mut Builder) {
         let streams = self.streams(b, false);
-        let c = case.collective;
-        let vector = Blocks::new(c.elements, self.pipeline.blocks);
         // Where the sums of a rank are, and which there are.
         let mut sums = vec![None; self.ranks as usize];
         let mut started = vec![false; self.ranks as usize * self.pipeline.blocks as usize];
@@ -146,15 +159,15 @@ impl Rooted {
                 let sum =
                     |base: Option<u32>, start: u32| base.map_or(Operand::Out(start), |at| Operand::Tmp(at + start));
                 if let Some(block) = self.pipeline.received(round, rank) {
-                    let Span { start, len } = vector.block(block);
+                    let Span { start, len } = self.block(block);
                     let have = if started[at(block)] { sum(sums[rank as usize], start) } else { Operand::In(start) };
                     b.combine(node, 0, len, &[have], &[self.stream(&streams, round, rank)]);
                 }
                 let from = around(self.ranks, rank, self.pipeline.skip(round));
                 if let Some(block) = self.pipeline.received(round, from) {
-                    let Span { start, len } = vector.block(block);
+                    let Span { start, len } = self.block(block);
                     if rank > 0 && sums[rank as usize].is_none() {
-                        sums[rank as usize] = Some(b.scratch(node, c.elements));
+                        sums[rank as usize] = Some(b.scratch(node, self.elements));
                     }
                     let sum = sum(sums[rank as usize], start);
                     let have = if started[at(block)] { sum } else { Operand::In(start) };
@@ -167,9 +180,7 @@ impl Rooted {
 
     /// Rounds in which each rank takes part are one exchange for each distance.
     fn exchanges(&self, case: &Case) -> Vec<Exchange> {
-        let (down, bytes) = (case.collective.kind == Kind::Broadcast, {
-            case.bytes(case.collective.elements.div_ceil(self.pipeline.blocks))
-        });
+        let (down, bytes) = (case.collective.kind == Kind::Broadcast, { case.bytes(self.length.min(self.elements)) });
         let exchange = |round: u32, repeat: u32| {
             let receives = |rank: u32| self.pipeline.received(round, rank).is_some();
             let mut peers: Vec<u32> = (0..self.ranks).collect();
@@ -352,8 +363,8 @@ impl RankAlgorithm for Circulant {
     fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         let c = case.collective;
         match c.kind {
-            Kind::Broadcast => Rooted::new(case, params)?.broadcast(b, case),
-            Kind::Reduce => Rooted::new(case, params)?.reduce(b, case),
+            Kind::Broadcast => Rooted::new(case, params)?.broadcast(b),
+            Kind::Reduce => Rooted::new(case, params)?.reduce(b),
             Kind::Allgather => {
                 for rank in 0..c.ranks {
                     b.combine(NodeId(rank), 0, c.elements, &[Operand::In(0)], &[Operand::Out(rank * c.elements)]);
@@ -378,7 +389,7 @@ impl RankAlgorithm for Circulant {
             return Some(OfRanks::new(case).exchanges(case).into_iter().map(round).collect());
         }
         let blocks = blocks(case, params).ok()?;
-        let bytes = case.bytes(c.elements.div_ceil(blocks));
+        let bytes = case.bytes(length(case, params).ok()?.min(c.elements));
         let round = Round::new(1, bytes).reducing(if c.kind == Kind::Reduce { bytes } else { 0 });
         Some(vec![round.times(blocks - 1 + Skips::new(c.ranks).rounds())])
     }
@@ -394,11 +405,20 @@ impl RankAlgorithm for Circulant {
         if !case.collective.kind.has_root() {
             return vec![Params::new()];
         }
-        let times: &[u32] = if case.fabric().is_some() { &MORE_ON_NETWORKS } else { &MORE_ON_NETWORKS[..1] };
-        let blocks = times.iter().map(|times| (times * best_blocks(case)).min(case.collective.elements.max(1)));
-        let mut named: Vec<Params> = blocks.map(|blocks| Params::new().with(BLOCKS, blocks)).collect();
-        named.dedup();
-        named
+        let named = |blocks: u32| Params::new().with(BLOCKS, blocks);
+        let (best, most) = (best_blocks(case), case.collective.elements.clamp(1, MOST_BLOCKS));
+        let mut numbers: Vec<u32> = if case.fabric().is_some() {
+            vec![best, (MORE_ON_NETWORKS * best).min(most)]
+        } else {
+            // Ranks that wait for no message in a round run ahead, and whether that disturbs others is up to the number
+            // of blocks modulo q.
+            let is_large = self.instructions(case, &named(best)) > MOST_TRIED;
+            let near = if is_large || best < 3 { 0 } else { Skips::new(case.collective.ranks).rounds() / 2 };
+            (best.saturating_sub(near).max(1)..=(best + near).min(most)).collect()
+        };
+        numbers.iter_mut().for_each(|number| *number = blocks(case, &named(*number)).unwrap_or(*number));
+        numbers.dedup();
+        numbers.into_iter().map(named).collect()
     }
 
     fn chosen(&self, case: &Case, params: &Params) -> Params {

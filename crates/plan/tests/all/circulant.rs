@@ -6,9 +6,9 @@ use unisono_collective::{Dtype, Kind};
 use unisono_machine::{Machine, Shape};
 use unisono_plan::{Asked, Part, Problem, TimeSource, plan};
 
-fn cluster(alpha_ns: f64, beta_ns_per_byte: f64) -> Machine {
+fn cluster(model: &str, alpha_ns: f64, beta_ns_per_byte: f64) -> Machine {
     let text = format!(
-        "name = \"cluster\"\nkind = \"endpoint\"\nmodel = \"hockney\"\nalpha_ns = {alpha_ns}\nbeta_ns_per_byte = {beta_ns_per_byte}\n"
+        "name = \"cluster\"\nkind = \"endpoint\"\nmodel = \"{model}\"\nalpha_ns = {alpha_ns:?}\nbeta_ns_per_byte = {beta_ns_per_byte:?}\n"
     );
     Machine::from_toml(&text, "test").unwrap()
 }
@@ -18,7 +18,7 @@ fn cluster(alpha_ns: f64, beta_ns_per_byte: f64) -> Machine {
 fn simulated_times_are_the_closed_form() {
     for ranks in [2, 3, 5, 8, 17, 36, 60] {
         for (kind, drawn) in [Kind::Broadcast, Kind::Reduce].into_iter().zip(mix(ranks) >> 1..) {
-            let machine = cluster(1000.0 + (drawn % 1000) as f64, 0.25);
+            let machine = cluster("postal", 1000.0 + (drawn % 1000) as f64, 0.25);
             let blocks = 1 + (drawn >> 10) % 20;
             let asked = Asked {
                 dtype: Dtype::F32,
@@ -38,17 +38,29 @@ fn simulated_times_are_the_closed_form() {
     }
 }
 
-/// The times that arXiv 2407.18004 gives for its best number of blocks, at 2 us and 10 GB/s.
+/// The times of arXiv 2407.18004 for the best number of blocks, at 2 us and 10 GB/s. Where a port takes one message at
+/// a time, the number of blocks near it that disturbs no rank takes as long.
 #[test]
 fn a_broadcast_of_any_number_of_ranks_is_as_fast_as_of_a_power_of_two() {
-    let machine = cluster(2000.0, 0.1);
-    for (ranks, us) in [(36, 179.6), (1000, 209.8), (1024, 209.8), (1152, 216.0)] {
+    for (model, ranks, us) in [
+        ("postal", 36, 179.6),
+        ("postal", 1000, 209.8),
+        ("postal", 1024, 209.8),
+        ("postal", 1152, 216.0),
+        ("hockney", 36, 179.6),
+    ] {
+        let machine = cluster(model, 2000.0, 0.1);
         let asked = Asked::new(Kind::Broadcast, &machine, Part::Shape(Shape::line(ranks)), 1 << 18);
         let problem = Problem::new(&asked).unwrap();
         let case = problem.target.case(problem.collective);
-        let [params] = &find("circulant").unwrap().candidates(&case)[..] else { panic!("one candidate") };
-        let planned = plan(Problem::new(&asked).unwrap(), Some("circulant"), params).unwrap();
-        let found = planned.best().time.seconds * 1e6;
-        assert!((found / us - 1.0).abs() < 0.01, "{ranks} ranks: {found} us, not {us}");
+        let candidates = find("circulant").unwrap().candidates(&case);
+        // One is enough where none disturbs others.
+        let tried = if model == "postal" { &candidates[candidates.len() / 2..][..1] } else { &candidates[..] };
+        let seconds = |params: &Params| {
+            let planned = plan(Problem::new(&asked).unwrap(), Some("circulant"), params).unwrap();
+            planned.best().time.seconds
+        };
+        let found = tried.iter().map(seconds).fold(f64::INFINITY, f64::min) * 1e6;
+        assert!((found / us - 1.0).abs() < 0.02, "{ranks} ranks, {model}: {found} us, not {us}");
     }
 }

@@ -31,6 +31,7 @@ mod rounds;
 mod simulable;
 #[path = "../../../schedule/tests/all/soak.rs"]
 mod soak;
+mod torus_trees;
 mod tuning;
 mod workload;
 mod workload_graph;
