@@ -16,8 +16,8 @@ fn cluster(model: &str, alpha_ns: f64, beta_ns_per_byte: f64) -> Machine {
 /// Rounds that each take alpha and a block, on any number of ranks: (S-1+q)(alpha + n/S beta) for a vector of one root.
 #[test]
 fn simulated_times_are_the_closed_form() {
-    for ranks in [2, 3, 5, 8, 17, 36, 60] {
-        for (kind, drawn) in [Kind::Broadcast, Kind::Reduce].into_iter().zip(mix(ranks) >> 1..) {
+    for ranks in [2_u32, 3, 5, 8, 17, 36, 60] {
+        for (kind, drawn) in [Kind::Broadcast, Kind::Reduce].into_iter().zip(mix(u64::from(ranks)) >> 1..) {
             let machine = cluster("postal", 1000.0 + (drawn % 1000) as f64, 0.25);
             let blocks = 1 + (drawn >> 10) % 20;
             let asked = Asked {

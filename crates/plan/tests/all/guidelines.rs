@@ -134,7 +134,7 @@ fn hold_on_random_clusters() {
     for number in 0..crate::soak::cases(40) {
         let drawn = mix(u64::from(number) + 1);
         let (ranks, bytes) = (2 + (drawn >> 50) % 40, 8 << ((drawn >> 56) % 22));
-        let found = broken(&cluster("hockney", drawn), Shape::line(ranks as u32), &[bytes]);
+        let found = broken(&cluster("postal", drawn), Shape::line(ranks as u32), &[bytes]);
         assert!(found.is_empty(), "cluster {number} of {ranks} ranks, {bytes} bytes: {found:#?}");
     }
 }
