@@ -74,12 +74,6 @@ def segments() -> Iterator[Case]:
             yield Case((ranks,), 1024, {"segment": str(4096 // count)}, {"S": count})
 
 
-def blocks() -> Iterator[Case]:
-    for ranks in (2, 5, 8):
-        for count in (1, 4, 16):
-            yield Case((ranks,), 1024, {"blocks": str(count)}, {"S": count})
-
-
 def parts() -> Iterator[Case]:
     for case in grids({"x": "star", "y": "chain"}):
         time = {
@@ -117,7 +111,6 @@ CONDITIONS: dict[str | None, Callable[[], Iterator[Case]]] = {
     "P is a square above 1, in groups of sqrt(P)": squares,
     "P = a^k, in k stages of a ranks": stages,
     "S equal segments": segments,
-    "S equal blocks": blocks,
     "from PE 0 over M x N PEs": grids,
     "on M x N PEs, to PE 0": grids,
     "on a row": plain,

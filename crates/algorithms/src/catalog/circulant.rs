@@ -6,6 +6,7 @@
 //! blocks of consecutive ranks; a reduce-scatter runs it backwards, and an allreduce is both.
 //! T = (S-1+q)(alpha + n/S beta) for q = ceil(log2 P), least near S = sqrt((q-1) n beta / alpha);
 //! q alpha + (P-1) n beta to allgather or reduce-scatter blocks of n, 2 q alpha + 2 (P-1)/P n beta for an allreduce.
+//! Where ports take one message at a time, ranks that run ahead may disturb others, and a broadcast takes up to 1.5 T.
 //! Every element of an allreduce is finished on one rank: the same bits on all ranks. The operator must commute.
 //! Source: Träff, "Optimal Broadcast Schedules in Logarithmic Time with Applications to Broadcast, All-Broadcast,
 //! Reduction and All-Reduction", arXiv 2407.18004; Träff, "Optimal, Non-pipelined Reduce-scatter and Allreduce
@@ -38,10 +39,6 @@ const INFO: Info = Info {
         values: "of a broadcast or a reduce: the blocks of the vector, 1 to 1048576 (default: the best number by alpha and beta)",
     }],
     formulas: &[
-        Formula::new("hockney", &[Kind::Broadcast], "(S - 1 + ceil(log2(P))) (alpha + n/S beta)")
-            .when("S equal blocks"),
-        Formula::new("hockney", &[Kind::Reduce], "(S - 1 + ceil(log2(P))) (alpha + n/S beta + n/S gamma)")
-            .when("S equal blocks"),
         Formula::new("hockney", &[Kind::Allgather], "ceil(log2(P)) alpha + (P-1) n beta"),
         Formula::new("hockney", &[Kind::ReduceScatter], "ceil(log2(P)) alpha + (P-1) n (beta + gamma)"),
     ],
