@@ -5,7 +5,7 @@
 
 use unisono_base::NodeId;
 use unisono_collective::Kind;
-use unisono_lower::{ANY_COLOR, Phase, Placed, Placement, Trees};
+use unisono_lower::{ANY_COLOR, Phase, Placed, Placement};
 use unisono_schedule::{Builder, Operand};
 
 use super::flood::flood_terms;
@@ -159,17 +159,7 @@ impl Algorithm for ReduceBroadcast {
                 exchanges.extend(more);
                 Some(Profile::Exchanges(exchanges))
             }
-            Profile::Trees(trees) => {
-                let (broadcast, inner, rest) = broadcast_part(case, params).ok()?;
-                let Profile::Trees(more) = broadcast.profile(&inner, &rest)? else { return None };
-                Some(Profile::Trees(Trees {
-                    end_ns: trees.end_ns + more.end_ns,
-                    messages: trees.messages + more.messages,
-                    messages_of_rank: trees.messages_of_rank + more.messages_of_rank,
-                    reduced: trees.reduced + more.reduced,
-                }))
-            }
-            Profile::Registers(_) => None,
+            Profile::Trees(_) | Profile::Registers(_) => None,
         }
     }
 

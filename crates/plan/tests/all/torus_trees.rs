@@ -6,7 +6,7 @@ use unisono_cost::network::NetworkPart;
 use unisono_machine::Machine;
 use unisono_plan::{Asked, Part, Problem, Root, TimeSource, plan};
 
-/// A broadcast and a reduce by packets take the time of the closed form, on links that are in use all the time.
+/// A broadcast by packets takes the time of the closed form, on links that are in use all the time.
 #[test]
 fn packets_take_the_time_of_the_closed_form() {
     for topology in
@@ -18,7 +18,7 @@ fn packets_take_the_time_of_the_closed_form() {
              gamma_ns_per_byte = 0.0025\n[topology]\n{topology}\n"
         );
         let machine = Machine::from_toml(&text, "test").unwrap();
-        for kind in [Kind::Broadcast, Kind::Reduce] {
+        for kind in [Kind::Broadcast] {
             let asked =
                 Asked { root: Root::Rank(9), model: Some("packets"), ..Asked::new(kind, &machine, Part::All, 1 << 18) };
             let problem = Problem::new(&asked).unwrap();
