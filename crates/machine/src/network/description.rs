@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use unisono_base::excerpt;
 
 use super::{
-    DATA_SHEET, FAMILIES, Failure, Gpu, NcclTimes, Plane, SWITCH_PORTS, Speed, SwitchClass, Topology, failures::degraded,
+    DATA_SHEET, FAMILIES, Failure, Gpu, NcclTimes, Plane, SWITCH_PORTS, Speed, SwitchClass, Topology,
+    failures::degraded,
 };
 use crate::{Description, MachineError, MachineText, Shape};
 

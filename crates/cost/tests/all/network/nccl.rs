@@ -237,7 +237,7 @@ fn fitted_prices_change_times_and_not_the_choice() {
 #[test]
 fn facts_are_read_from_presets_by_links_and_interfaces() {
     let read = |machine: Machine| {
-        let network = machine.get::<Network>().unwrap().clone();
+        let network = machine.get::<Network>().unwrap().data_sheet();
         let topology = network.topology(&network.name).unwrap();
         let nodes: Vec<u32> = (0..topology.accelerators()).collect();
         Facts::new(&network, &*topology, &nodes, false)
