@@ -469,7 +469,7 @@ class WorkloadReport(TypedDict):
     workload: str
     machine: str
     #: Of a network, the side that times come from, "measured" or "data-sheet"; bounds are of the data sheet.
-    rates: NotRequired[str | None]
+    rates: str | None
     accelerators: int
     reference: str
     level: str

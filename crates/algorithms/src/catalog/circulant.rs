@@ -67,8 +67,8 @@ fn best_blocks(case: &Case) -> u32 {
     narrow::<u32>(rounded(best.min(f64::from(MOST_BLOCKS)))).clamp(1, c.elements.max(1))
 }
 
-/// The elements of a block of a broadcast or a reduce. All blocks but the last are equal: a rank that received a shorter
-/// one would be ahead of the others, and its next message would come between theirs.
+/// The elements of a block of a broadcast or a reduce. All blocks but the last are equal: a rank that received a
+/// shorter one would be ahead of the others, and its next message would come between theirs.
 fn length(case: &Case, params: &Params) -> Result<u32, AlgorithmError> {
     let given = params.number(INFO.name, BLOCKS, 1..=MOST_BLOCKS)?;
     Ok(case.collective.elements.div_ceil(given.unwrap_or_else(|| best_blocks(case))).max(1))

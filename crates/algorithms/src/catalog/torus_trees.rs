@@ -1,8 +1,9 @@
-//! Torus trees: a broadcast of four parts of the vector at once over arc-disjoint trees of a torus of ranks, chunk after
-//! chunk, so that all four links of every rank are in use in both directions; a reduce goes up the same trees.
+//! Torus trees: a broadcast of four parts of the vector at once over arc-disjoint trees of a torus of ranks, chunk
+//! after chunk, so that all four links of every rank are in use in both directions; a reduce goes up the same trees.
 //!
-//! T = n/4 beta (1 + d/c) + d alpha to broadcast c chunks of a part, d messages from the root to the farthest rank (about 3/4 of
-//! the longer side and half of the other), and the price beta of a byte on one link. The operator of a reduce must commute.
+//! T = n/4 beta (1 + d/c) + d alpha to broadcast c chunks of a part, d messages from the root to the farthest rank
+//! (about 3/4 of the longer side and half of the other), and the price beta of a byte on one link. The operator of a
+//! reduce must commute.
 //! Source: arc-disjoint spanning trees, Edmonds (1973); the trees: [`crate::ranks::torus_trees`].
 
 use unisono_base::{NodeId, Span, narrow};
@@ -116,8 +117,8 @@ impl RankAlgorithm for TorusTrees {
 
     fn trees(&self, case: &Case, params: &Params) -> Option<Trees> {
         let (c, fabric) = (&case.collective, case.fabric()?);
-        // The leaves of a reduce post all their chunks at once, which holds up those of other trees: up to 2.5 times the
-        // time of this form. Only the messages of its schedule show that.
+        // The leaves of a reduce post all their chunks at once, which holds up those of other trees: up to 2.5 times
+        // the time of this form. Only the messages of its schedule show that.
         if c.kind == Kind::Reduce {
             return None;
         }

@@ -3,11 +3,11 @@
 //! to the root.
 //!
 //! The root is at row 0 and column 0. Trees 0 and 1 go along row 0 in opposite directions, all around. Each has a spine
-//! that goes from row 0 along a column in both directions: tree 0 at column a = columns / 4, tree 1 at -a. From its spine
-//! a tree goes along each row in both directions, tree 0 forwards to column -a and backwards to the column after it, and
-//! tree 1 the other way round, so the two use different links of a rank. Trees 2 and 3 do the same with rows and columns
-//! exchanged. Where a spine uses a link that another tree would use, that tree enters the rank by the link that is left.
-//! The deepest rank is about 3/4 of the longer side and half of the shorter one away from the root.
+//! that goes from row 0 along a column in both directions: tree 0 at column a = columns / 4, tree 1 at -a. From its
+//! spine a tree goes along each row in both directions, tree 0 forwards to column -a and backwards to the column after
+//! it, and tree 1 the other way round, so the two use different links of a rank. Trees 2 and 3 do the same with rows
+//! and columns exchanged. Where a spine uses a link that another tree would use, that tree enters the rank by the link
+//! that is left. The deepest rank is about 3/4 of the longer side and half of the shorter one away from the root.
 
 /// The links by which a rank is entered: from the column before, the column after, the row before, the row after.
 const FORWARDS: [u32; 2] = [0, 2];

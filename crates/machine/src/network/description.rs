@@ -169,19 +169,8 @@ impl Description for Network {
         }
     }
 
-    fn notes(&self, bytes: u64, model: Option<&str>) -> Vec<String> {
-        if model == Some(DATA_SHEET) && self.is_measured() {
-            return self.data_sheet().notes(bytes, model);
-        }
-        let is_bare = (self.launch_ns, self.signal_ns, self.host_overhead_ns) == (0.0, 0.0, 0.0);
-        let bare = is_bare.then(|| {
-            format!(
-                "short vectors take longer than these times: launch_ns, signal_ns and host_overhead_ns of {} are 0",
-                self.name
-            )
-        });
-        let failed = (!self.failed.is_empty()).then(|| FAILED.to_owned());
-        failed.into_iter().chain(self.rates_note()).chain(bare).chain(self.notes.iter().cloned()).collect()
+    fn notes(&self, _bytes: u64, model: Option<&str>) -> Vec<String> {
+        if model == Some(DATA_SHEET) && self.is_measured() { self.data_sheet().sentences() } else { self.sentences() }
     }
 
     /// So many boxes, where the topology is made of boxes or a preset joins boxes like this one.
@@ -197,6 +186,19 @@ impl Description for Network {
 }
 
 impl Network {
+    /// Returns what the times on this machine leave out or assume.
+    fn sentences(&self) -> Vec<String> {
+        let is_bare = (self.launch_ns, self.signal_ns, self.host_overhead_ns) == (0.0, 0.0, 0.0);
+        let bare = is_bare.then(|| {
+            format!(
+                "short vectors take longer than these times: launch_ns, signal_ns and host_overhead_ns of {} are 0",
+                self.name
+            )
+        });
+        let failed = (!self.failed.is_empty()).then(|| FAILED.to_owned());
+        failed.into_iter().chain(self.rates_note()).chain(bare).chain(self.notes.iter().cloned()).collect()
+    }
+
     /// # Errors
     /// A value out of range, or a topology that does not close.
     pub fn check(&self, origin: &str) -> Result<(), MachineError> {

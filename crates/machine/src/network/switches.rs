@@ -56,8 +56,9 @@ pub struct SwitchClass {
     /// From the last operand of a message until its result, or its copies, can leave.
     #[serde(default)]
     pub latency_ns: f64,
-    /// Whether one node asks for a sum and then stores it to all, so that what is summed and spread crosses the links of
-    /// that node once more. Of n nodes each does so with a share of 1/n (`multimem.ld_reduce` and `multimem.st` of PTX).
+    /// True if one node asks for a sum and then stores it to all, so that what is summed and spread crosses the links
+    /// of that node once more. Of n nodes each does so with a share of 1/n (`multimem.ld_reduce` and `multimem.st` of
+    /// PTX).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pulls: bool,
     /// The share of the rate of its links that sums and copies reached.

@@ -49,7 +49,7 @@ fn law_name((kind, parts): &(Kind, &[Kind])) -> String {
 
 /// The predicted seconds of a collective of a vector in which each rank has `each` elements.
 fn seconds(machine: &Machine, shape: Shape, kind: Kind, each: u64) -> Option<f64> {
-    let ranks = shape.grid.count() as u64;
+    let ranks = shape.grid.count();
     let elements = if [Broadcast, Reduce, Allreduce].contains(&kind) { each * ranks } else { each };
     let problem = Problem::new(&Asked::new(kind, machine, Part::Shape(shape), elements)).ok()?;
     Some(plan_best(problem, None, &Params::new()).ok()?.best().time.seconds)
@@ -59,7 +59,7 @@ fn seconds(machine: &Machine, shape: Shape, kind: Kind, each: u64) -> Option<f64
 fn broken(machine: &Machine, shape: Shape, sizes: &[u64]) -> BTreeMap<String, f64> {
     let mut found = BTreeMap::new();
     for bytes in sizes {
-        let each = (bytes / 4 / shape.grid.count() as u64).max(1);
+        let each = (bytes / 4 / shape.grid.count()).max(1);
         let kinds: BTreeSet<&str> =
             LAWS.iter().flat_map(|law| [law.0].into_iter().chain(law.1.iter().copied())).map(Kind::name).collect();
         let of = |kind: &Kind| seconds(machine, shape, *kind, each);
@@ -140,8 +140,8 @@ fn hold_on_random_clusters() {
     }
 }
 
-/// More ranks than a power of two take no more than 1.2 times as long as the next one, where receives are free: elsewhere
-/// ranks of a circulant schedule that run ahead may disturb others.
+/// More ranks than a power of two take no more than 1.2 times as long as the next one, where receives are free:
+/// elsewhere ranks of a circulant schedule that run ahead may disturb others.
 #[test]
 fn any_number_of_ranks_is_as_good_as_a_power_of_two() {
     for number in 0..crate::soak::cases(20) {

@@ -87,13 +87,13 @@ impl Facts {
         let used: Vec<u32> = nodes.iter().copied().filter(|node| node / in_box == of).collect();
         let links = BoxLinks::new(network, &plane, &used, &is_inside);
         let [rate, nominal] = nvlink(gpu.architecture);
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive number of links")]
         let all = gpu.nvlinks.unwrap_or_else(|| match links.most {
-            most if most > 0.0 => narrow((most / nominal).round().max(1.0) as u64),
+            most if most > 0.0 => (most / nominal).round().max(1.0) as u32,
             _ => 0,
         });
         // The machine file may have measured or nominal rates; NCCL's are a number of links times its own rate.
         let scale = if links.most > 0.0 { f64::from(all) * rate / links.most } else { 0.0 };
-        let share = f64::from(gpus) / f64::from(in_box);
         Ok(Self {
             architecture: gpu.architecture,
             cpu: gpu.cpu,
@@ -103,7 +103,7 @@ impl Facts {
             has_nvswitch: links.has_nvswitch && all > 0,
             pairs: links.pairs.iter().map(|pair| pair * scale).collect(),
             pcie: if links.pcie > 0.0 { links.pcie } else { ASSUMED_PCIE },
-            nics: narrow((f64::from(links.nics) * share).ceil() as u64),
+            nics: narrow((u64::from(links.nics) * u64::from(gpus)).div_ceil(u64::from(in_box))),
             nic: if links.pcie > 0.0 && links.nics > 0 { links.nic.min(links.pcie) } else { links.nic },
             network_reduces,
         })

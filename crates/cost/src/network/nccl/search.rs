@@ -129,7 +129,7 @@ impl Room<'_> {
     /// links of a GPU.
     fn tree(&self, speeds: &[f64], ring: Graph) -> Graph {
         let f = self.facts;
-        if f.gpus == 1 || (self.over_nvlink && !f.has_nvswitch) || !self.over_nvlink {
+        if f.gpus == 1 || !self.over_nvlink || !f.has_nvswitch {
             return ring;
         }
         let inside = self.inside() * f64::from(f.gpus) / f64::from(f.gpus - 1) / f64::from(ring.channels);
