@@ -87,6 +87,8 @@ __all__ = [
     "injection",
     "is_gpu_plan",
     "is_switched_on",
+    "library_choice_of",
+    "library_sizes",
     "limits_follow",
     "limits_now",
     "machine_presets",

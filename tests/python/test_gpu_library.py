@@ -102,6 +102,7 @@ def test_every_line_of_a_tuner_file_is_enabled_on_the_machine(machine: str, node
         lines = lines_of(file.read_text())
         regions = library_sizes("allreduce", on)
         assert [line[3:5] for line in lines] == [[region["algorithm"], region["protocol"]] for region in regions]
+        assert on.shape is not None
         assert {tuple(line[6:8]) for line in lines} == {("1", str(on.shape[0]))}
 
 
@@ -118,11 +119,8 @@ def test_a_plan_for_nccl_has_lines_of_its_own_algorithms(tmp_path: Path) -> None
 
 def test_logs_of_nccl_tests_are_read() -> None:
     points = read_log(LOG, "log")
-    assert [(point.bytes, point.seconds) for point in points] == [
-        (8, pytest.approx(12.95e-6)),
-        (1 << 20, pytest.approx(32e-6)),
-        (1 << 23, pytest.approx(119.35e-6)),
-    ]
+    assert [point.bytes for point in points] == [8, 1 << 20, 1 << 23]
+    assert [point.seconds for point in points] == pytest.approx([12.95e-6, 32e-6, 119.35e-6])
     found = {(point.collective, point.ranks, point.nodes, point.gpu) for point in points}
     assert found == {("allreduce", 4, 1, "NVIDIA A100-SXM4-80GB")}
     # Without the name of the test, the ratio of the bandwidths is 2 x 3/4.
@@ -235,7 +233,7 @@ def test_a_calibrated_node_of_four_a100_is_predicted(tmp_path: Path) -> None:
     far = {(r.point.collective, r.point.ranks, r.point.bytes) for r in residuals if abs(r.error) > 0.35}
     assert far <= {("allgather", 2, 8), ("reduce-scatter", 2, 8), ("reduce-scatter", 2, 1024)}
     for row in gpu_page.posted():
-        ratio = gpu_page.predicted(row)["busbw"] / float(row["busbw"])
+        ratio = (gpu_page.predicted(row)["busbw"] or 0) / float(row["busbw"])
         assert 0.9 < ratio < 1.25, row
 
 

@@ -21,7 +21,7 @@ def server(draw: random.Random) -> tuple[un.Machine, un.Machine]:
         a, rate, share = draw.randrange(gpus), draw.choice([100, 1000]), draw.choice([None, 0.3, 0.8, 1])
         measured = "" if share is None else f" measured={rate * share}"
         lines.append((f"{a} {(a + draw.randrange(1, gpus)) % gpus} gbps={rate}", measured))
-    common = {
+    common: dict[str, object] = {
         "name": "server", "kind": "network", "planes": 1, "link_gbps": OWN, "link_latency_ns": 100,
         "input_latency_ns": 0, "output_latency_ns": 0, "packet_bytes": 4096, "buffer_bytes": 1 << 22,
         "send_machines": 1, "send_machines_per": "link",
@@ -31,13 +31,13 @@ def server(draw: random.Random) -> tuple[un.Machine, un.Machine]:
     starts = {"launch_ns": draw.randint(1, 3000), "signal_ns": draw.randint(0, 3000)}
     own = {"measured_gbps": OWN * draw.choice([0.3, 0.5, 0.95])}
     of_switch = {"measured_share": draw.choice([0.5, 0.9])} if draw.random() < 0.5 else {}
-    measured = {
+    stated = {
         **common, **starts, **own,
         "topology": {**topology, "edges": "".join(f"{a}{b}\n" for a, b in lines)},
         "switches": [{**switch, **of_switch}],
     }  # fmt: skip
     sheet = {**common, "topology": {**topology, "edges": "".join(f"{a}\n" for a, _ in lines)}, "switches": [switch]}
-    return un.machine(measured), un.machine(sheet)
+    return un.machine(stated), un.machine(sheet)
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -430,13 +430,10 @@ def test_traces_of_a_profiler(tmp_path: Path) -> None:
         assert (tmp_path / f"step.{rank}.json").read_text() == (folder / f"step.{rank}.json").read_text()
 
 
-#: A node of GPUs as its data sheet has it: traces hold no starts of kernels and no signals.
-GPUS = un.machine("dgx-h100").data_sheet()
-
-
-@pytest.mark.parametrize("machine", ["torus2d-small", GPUS])
+#: Traces hold no starts of kernels, signals and copies: `dgx2` states none.
+@pytest.mark.parametrize("machine", ["torus2d-small", "dgx2"])
 @pytest.mark.parametrize("target", ["chakra", "astra-sim"])
-def test_a_schedule_as_traces_takes_the_same_time(tmp_path: Path, machine: str | un.Machine, target: str) -> None:
+def test_a_schedule_as_traces_takes_the_same_time(tmp_path: Path, machine: str, target: str) -> None:
     plan = un.plan("allreduce", machine, shape=8, bytes="1MiB", algorithm="ring")
     names = un.emit(plan.schedule, target, tmp_path / "out")
     assert [name for name in names if name.endswith(".et")] == [f"allreduce.{rank}.et" for rank in range(8)]
@@ -449,8 +446,8 @@ def test_a_schedule_as_traces_takes_the_same_time(tmp_path: Path, machine: str |
     assert un.step(tmp_path / "out", machine, level="packet")["seconds"] == pytest.approx(run.seconds, rel=1e-9)
 
 
-@pytest.mark.parametrize("machine", ["torus2d-small", "hx2mesh-small", GPUS])
-def test_every_algorithm_takes_the_same_time_as_traces(tmp_path: Path, machine: str | un.Machine) -> None:
+@pytest.mark.parametrize("machine", ["torus2d-small", "hx2mesh-small", "dgx2"])
+def test_every_algorithm_takes_the_same_time_as_traces(tmp_path: Path, machine: str) -> None:
     made = {"chakra": 0, "astra-sim": 0}
     for kind in un.collectives():
         for algorithm in (entry["name"] for entry in un.algorithms(kind)):
