@@ -56,7 +56,7 @@ unisono plan allreduce --machine mine.toml --bytes 1MiB --as nccl
 
 It fits five prices for each algorithm and protocol that NCCL chose: the start, a step inside a box, a step between
 boxes, a byte that a channel sends, and a byte that it works on. All collectives and sizes share them. They are
-non-negative least squares of relative errors; where few points leave a price open, NCCL's own constant stands in. The
+non-negative, and the sum of the relative errors is least; where few points leave a price open, NCCL's own constant stands in. The
 command prints every point that is off by more than 15 %, and writes the prices to the table `[nccl]` of the machine.
 The choice remains that of NCCL's own constants, because NCCL does not know the prices. `--points N` fits to N sizes
 of each collective and number of GPUs and judges by the others.
