@@ -56,8 +56,9 @@ unisono plan allreduce --machine mine.toml --bytes 1MiB --as nccl
 
 It fits five prices for each algorithm and protocol that NCCL chose: the start, a step inside a box, a step between
 boxes, a byte that a channel sends, and a byte that it works on. All collectives and sizes share them. They are
-non-negative, and the sum of the relative errors is least; where few points leave a price open, NCCL's own constant stands in. The
-command prints every point that is off by more than 15 %, and writes the prices to the table `[nccl]` of the machine.
+non-negative, and the sum of the relative errors is least; where few points leave a price open, NCCL's own constant
+stands in. The command prints every point that is off by more than 15 %, and writes the prices to the table `[nccl]` of
+the machine.
 The choice remains that of NCCL's own constants, because NCCL does not know the prices. `--points N` fits to N sizes
 of each collective and number of GPUs and judges by the others.
 
@@ -117,7 +118,7 @@ def _renumbered(line: str, missing: int) -> str:
 
 
 def predicted(row: dict[str, str]) -> LibraryReport:
-    """What NCCL chooses for a posted row."""
+    """NCCL's choice for a posted row."""
     elements = int(row["bytes"]) // 4
     return library_choice(row["collective"], machine_of(row), elements)
 

@@ -44,7 +44,7 @@ class Residual:
     algorithm: str
     protocol: str
     predicted: float
-    #: Whether the prices were fitted to it.
+    #: True if the prices were fitted to it.
     fitted: bool
 
     @property

@@ -33,7 +33,7 @@ pub struct LibraryReport {
     pub cost_seconds: f64,
     pub algbw: Option<f64>,
     pub busbw: Option<f64>,
-    /// Whether the time is from prices that were fitted to measurements of this machine.
+    /// True if the time is from prices that were fitted to measurements of this machine.
     pub calibrated: bool,
     pub note: String,
     /// All that the library enables, least cost first.

@@ -185,7 +185,7 @@ class PlanReport(TypedDict):
     #: What the times leave out, assume, or come from.
     notes: list[str]
     candidates: list[Candidate]
-    #: What a library chooses by its own model, where it was asked for.
+    #: The choice of a library by its own model, if it was asked for.
     library: NotRequired["LibraryReport"]
 
 
@@ -223,7 +223,7 @@ class LibraryReport(TypedDict):
     cost_seconds: float
     algbw: float | None
     busbw: float | None
-    #: Whether the time is from prices that were fitted to measurements of the machine.
+    #: True if the time is from prices that were fitted to measurements of the machine.
     calibrated: bool
     note: str
     #: All that the library enables, least cost first.

@@ -19,7 +19,7 @@ def library_choice(
     places: Sequence[int] | None = None,
     library: str = "nccl",
 ) -> LibraryReport:
-    """What a library chooses for a sum, as ``Plan.library``; ``places`` are the accelerators of the ranks.
+    """A library's choice for a sum, as ``Plan.library``; ``places`` are the accelerators of the ranks.
 
     Raises:
         InputError: the library is not known, or the machine does not state what its model reads.

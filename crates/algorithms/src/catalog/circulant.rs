@@ -6,7 +6,7 @@
 //! blocks of consecutive ranks; a reduce-scatter runs it backwards, and an allreduce is both.
 //! T = (S-1+q)(alpha + n/S beta) for q = ceil(log2 P), least near S = sqrt((q-1) n beta / alpha);
 //! q alpha + (P-1) n beta to allgather or reduce-scatter blocks of n, 2 q alpha + 2 (P-1)/P n beta for an allreduce.
-//! Where ports take one message at a time, ranks that run ahead may disturb others, and a broadcast takes up to 1.5 T.
+//! On ports that take one message at a time, ranks that run ahead may disturb others: a broadcast takes up to 1.5 T.
 //! Every element of an allreduce is finished on one rank: the same bits on all ranks. The operator must commute.
 //! Source: Träff, "Optimal Broadcast Schedules in Logarithmic Time with Applications to Broadcast, All-Broadcast,
 //! Reduction and All-Reduction", arXiv 2407.18004; Träff, "Optimal, Non-pipelined Reduce-scatter and Allreduce
@@ -150,7 +150,7 @@ impl Rooted {
     /// Each rank adds what comes for a block, and sends the sum in the round in which a broadcast brings the block.
     fn reduce(&self, b: &mut Builder) {
         let streams = self.streams(b, false);
-        // Where the sums of a rank are, and which there are.
+        // The places of a rank's sums, and their number.
         let mut sums = vec![None; self.ranks as usize];
         let mut started = vec![false; self.ranks as usize * self.pipeline.blocks as usize];
         for round in (0..self.pipeline.rounds()).rev() {

@@ -53,7 +53,7 @@ impl SharedNetwork {
         self.part.model.places()
     }
 
-    /// What its switches compute.
+    /// The sums and copies that its switches make.
     pub fn computing(&self) -> &Switches {
         self.part.model.computing()
     }

@@ -11,7 +11,7 @@ use super::{Algorithm, Protocol};
 /// The version whose constants these are, for reports.
 pub const VERSION: &str = "NVIDIA/nccl 5067397c (June 2026)";
 
-/// What steps inside a box, or between boxes, run over.
+/// The links that steps inside a box, or between boxes, run over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Medium {
     Nvlink,

@@ -18,7 +18,7 @@ pub struct Facts {
     pub gpus: u32,
     /// GB/s of all NVLinks of a GPU; 0 where the GPUs of the job are joined by PCIe.
     pub nvlink: f64,
-    /// Whether NVSwitches join the GPUs.
+    /// True if NVSwitches join the GPUs.
     pub has_nvswitch: bool,
     /// GB/s between each two GPUs that NVLinks join directly, row by row.
     pub pairs: Vec<f64>,
@@ -27,7 +27,7 @@ pub struct Facts {
     /// Network interfaces of one box, and GB/s of each.
     pub nics: u32,
     pub nic: f64,
-    /// Whether the switches between boxes reduce (CollNet).
+    /// True if the switches between boxes reduce (CollNet).
     pub network_reduces: bool,
 }
 

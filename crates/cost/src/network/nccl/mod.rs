@@ -115,7 +115,7 @@ pub struct Time {
     pub cost_seconds: f64,
     /// The time that a call is predicted to take.
     pub seconds: f64,
-    /// Whether it is from prices that were fitted to measurements.
+    /// True if it is from prices that were fitted to measurements.
     pub is_fitted: bool,
     /// The work that prices are fitted to, and NCCL's own prices for it.
     pub steps: Steps,

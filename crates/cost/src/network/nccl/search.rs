@@ -31,7 +31,7 @@ pub struct Graph {
     pub channels: u32,
     pub intra: f64,
     pub inter: f64,
-    /// Whether all channels are one ring.
+    /// True if all channels are one ring.
     pub same: bool,
 }
 
@@ -41,7 +41,7 @@ pub struct Graphs {
     pub ring: Graph,
     pub tree: Graph,
     pub nvls: Option<Graph>,
-    /// Whether the GPUs of a box communicate over NVLink.
+    /// True if the GPUs of a box communicate over NVLink.
     pub over_nvlink: bool,
 }
 

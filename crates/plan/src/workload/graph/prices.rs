@@ -172,7 +172,7 @@ impl<'a> Prices<'a> {
         self.shared.as_ref().map_or(&[], SharedNetwork::places)
     }
 
-    /// What the switches of a network compute.
+    /// The sums and copies that the switches of a network make.
     pub fn computing(&self) -> Switches {
         self.shared.as_ref().map_or_else(Switches::default, |shared| shared.computing().clone())
     }

@@ -61,7 +61,7 @@ pub struct Scheduled<'a> {
     pub rows: &'a [Vec<Option<usize>>],
     /// On a network, the place of each rank.
     pub places: &'a [u32],
-    /// What the switches of a network compute.
+    /// The sums and copies that the switches of a network make.
     pub computing: &'a Switches,
     pub charges: Charges,
     pub overlap: bool,
