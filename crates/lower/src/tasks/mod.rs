@@ -6,6 +6,7 @@
 //! "LogGOPSim", Hoefler, Schneider, Lumsdaine, 2010).
 
 mod builder;
+mod crossings;
 mod error;
 mod graph;
 mod lower;
@@ -14,6 +15,7 @@ pub mod pattern;
 use builder::MOST_TASKS;
 
 pub use builder::Builder;
+pub use crossings::crossings;
 pub use error::TaskError;
 pub use graph::{ANY, Kind, Task, TaskGraph};
 pub use lower::{Among, Charges, Subgraph, draft, draft_with_switches, from_schedule, with_switches};

@@ -2,31 +2,33 @@
 
 use std::time::Instant;
 
-use unisono_base::{NodeId, rounded};
+use unisono_base::rounded;
 use unisono_cost::endpoint::TICKS_PER_NS;
 use unisono_lower::{
     Placement, VerifiedFile,
     tasks::{Charges, with_switches},
 };
-use unisono_machine::network::Network;
+use unisono_machine::network::{DATA_SHEET, Network};
 use unisono_sim::network::{self as packets, Interconnect, SimError};
 
 use crate::{Run, RunError, RunOptions, targets::machine_of};
 
 const ONE_MODEL: &str =
-    "queue_depth and noop_probability are a wafer's, and packets have no model to choose; drop them";
+    "queue_depth and noop_probability are a wafer's, and the only model of packets to choose is data-sheet; drop them";
 
 /// Packet by packet, where the schedule is placed.
 pub(super) fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Run, RunError> {
-    if options.for_wafers() || options.model.is_some() {
+    let model = options.model.as_deref();
+    if options.for_wafers() || model.is_some_and(|model| model != DATA_SHEET) {
         return Err(RunError::Options(ONE_MODEL));
     }
     let network: &Network = machine_of(proven.file());
+    let sheet = model.map(|_| network.data_sheet());
+    let network = sheet.as_ref().unwrap_or(network);
     let places = proven.file().placement.as_ref().and_then(Placement::nodes).unwrap_or_default().to_vec();
     let begin = Instant::now();
     let interconnect = Interconnect::new(network)?;
-    let engines = |node: NodeId| interconnect.computing.engines(places.get(node.index()).copied().unwrap_or(node.0));
-    let graph = with_switches(proven.verified(), engines, charges(network))?;
+    let graph = with_switches(proven.verified(), (&interconnect.computing, &places), charges(network))?;
     let mut hosts = options.in_ticks()?;
     let ranks = proven.file().schedule.collective().ranks as usize;
     if !hosts.start.is_empty() {

@@ -1,7 +1,7 @@
 //! The times of candidates: from closed forms, by the timetable of messages, or by packets.
 
 use unisono_algorithms::{Algorithm, Params, Profile, Ranks, ranks::Extents};
-use unisono_base::{Diagnostics, NodeId, TaskId, narrow};
+use unisono_base::{Diagnostics, TaskId, narrow};
 use unisono_collective::Collective;
 use unisono_cost::{Time, endpoint::TICKS_PER_NS, network::NetworkPart};
 use unisono_lower::{
@@ -115,9 +115,8 @@ impl OnNetwork {
         name: &str,
     ) -> Result<TaskGraph, PlanError> {
         let places = self.places(placement);
-        let engines = |node: NodeId| interconnect.computing.engines(places[node.index()]);
         let charges = charges(&self.part.network);
-        draft_with_switches(schedule, engines, charges).map_err(|e| self.not_timed(name, e.to_string()))
+        draft_with_switches(schedule, (&interconnect.computing, places), charges).map_err(|e| self.not_timed(name, e.to_string()))
     }
 
     fn steps(&self, interconnect: &Interconnect, tasks: &TaskGraph, name: &str) -> Result<u128, PlanError> {
