@@ -1,6 +1,6 @@
 //! The links between ranks and relays, as a directed graph with rates.
 
-use std::{cmp::Reverse, collections::BinaryHeap};
+use std::{cmp::Reverse, collections::BinaryHeap, sync::Arc as Shared};
 
 use rustc_hash::FxHashMap;
 use unisono_base::{interrupt::poll, narrow, rounded};
@@ -29,6 +29,8 @@ pub struct Graph {
     unit_kbps: f64,
     /// Of each arc, as the routing of the network counts it; packets take ways of the least length.
     lengths: Vec<u64>,
+    /// For each pair of ranks, whether they exchange messages; `None` where all do that ways over relays alone join.
+    exchange: Option<Shared<Vec<bool>>>,
 }
 
 /// All rates of a plane together are at most 2 to this power, in the unit that is chosen for them, so that sums of
@@ -96,7 +98,7 @@ impl Graph {
             next[arc.from as usize] += 1;
         }
         let lengths = vec![1; arcs.len()];
-        Self { ranks, arcs, first, leaving, places, unit_kbps, lengths }
+        Self { ranks, arcs, first, leaving, places, unit_kbps, lengths, exchange: None }
     }
 
     /// The graph of the planes of a network together: `places[k]` is the accelerator of rank k, and all other
@@ -186,12 +188,38 @@ impl Graph {
         }
     }
 
+    /// The same graph, where two ranks exchange messages only if no way through other ranks has as few links: then slow
+    /// links beside a network of fast ones are kept for ranks that are far apart in it, and fewer messages meet on
+    /// them. `None` where all ranks that exchange messages are near in this sense.
+    pub fn near(&self) -> Option<Self> {
+        if self.nodes() == self.ranks || self.lengths.windows(2).all(|pair| pair[0] == pair[1]) {
+            return None;
+        }
+        let by_links = Self { lengths: vec![1; self.arcs.len()], ..self.clone() };
+        let mut exchange = Vec::with_capacity((self.ranks as usize).pow(2));
+        let mut is_fewer = false;
+        for from in 0..self.ranks {
+            for (is_reached, is_near) in self.reached(from).into_iter().zip(by_links.reached(from)) {
+                exchange.push(is_reached && is_near);
+                is_fewer |= is_reached && !is_near;
+            }
+        }
+        is_fewer.then(|| Self { exchange: Some(Shared::new(exchange)), ..self.clone() })
+    }
+
+    fn exchanges(&self, from: u32, to: u32) -> bool {
+        self.exchange.as_ref().is_none_or(|pairs| pairs[from as usize * self.ranks as usize + to as usize])
+    }
+
     /// The ranks to which a network routes messages from one rank over relays alone: some way over relays is the
     /// shortest of all, and none through another rank is as short.
     pub fn reached(&self, from: u32) -> Vec<bool> {
         let Levels { distance, through_rank, .. } = self.levels(from);
-        let direct = |rank: usize| rank != from as usize && distance[rank] != FAR && !through_rank[rank];
-        (0..self.ranks as usize).map(direct).collect()
+        let direct = |rank: u32| {
+            let at = rank as usize;
+            rank != from && distance[at] != FAR && !through_rank[at] && self.exchanges(from, rank)
+        };
+        (0..self.ranks).map(direct).collect()
     }
 
     /// The arcs on the shortest ways over relays to the ranks that are reached so ([`Graph::reached`]), nearer ones
@@ -204,7 +232,7 @@ impl Graph {
         for &at in order.iter().rev().filter(|&&at| !through_rank[at as usize]) {
             poll();
             if at < self.ranks && at != from {
-                used[at as usize] = true;
+                used[at as usize] = self.exchanges(from, at);
                 continue;
             }
             for &arc in self.leaving(at) {
@@ -269,7 +297,8 @@ impl Graph {
         }
         let moved = arcs().map(|arc| Arc { from: number[arc.from as usize], to: number[arc.to as usize], ..arc });
         let lengths = self.lengths.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(&length, _)| length).collect();
-        Self { lengths, ..Self::joined(places, self.ranks, moved, self.unit_kbps) }
+        let exchange = self.exchange.clone();
+        Self { lengths, exchange, ..Self::joined(places, self.ranks, moved, self.unit_kbps) }
     }
 
     /// The cheapest ways from one rank to all others over relays, at the prices of arcs; among equal ones those with

@@ -22,7 +22,7 @@ use crate::{
     AlgorithmError, Case, Info, Means, Param, Params,
     ranks::{
         Blocks, Lanes, RankAlgorithm,
-        shapes::{self, Shape, blocks, message_bytes, quickest, roots, shapes, through},
+        shapes::{self, Given, Pairs, Shape, blocks, message_bytes, quickest, roots, shapes},
     },
 };
 
@@ -49,6 +49,11 @@ const INFO: Info = Info {
                      once, or `none` where every rank sums up a block (default: none where depth or chunks are given, else that of the \
                      forest that ends first)",
         },
+        Param {
+            name: "pairs",
+            values: "`all`: messages go between any two ranks that a way over switches joins, or `near`: not where a way over other ranks has \
+                     as few cables (default: all where depth and chunks are given, else that of the forest that ends first)",
+        },
     ],
     needs: &[Means::Links],
     ..Info::AMONG_RANKS
@@ -63,43 +68,57 @@ fn unsupported(reason: String) -> AlgorithmError {
     AlgorithmError::Unsupported { algorithm: INFO.name, reason }
 }
 
-/// A forest with the parameters that name it.
-struct Chosen {
-    roots: Roots,
-    depth: u32,
-    chunks: u32,
+/// A forest with its shape, on the network with the messages of its pairs alone.
+struct Chosen<'a> {
+    shape: Shape,
+    fabric: &'a Fabric,
     forest: Arc<synthesis::Forest>,
 }
 
-impl Chosen {
+impl<'a> Chosen<'a> {
     /// The forest that the parameters name, and where they do not the one that is predicted to end first. A block has
     /// no more chunks than elements.
-    fn new(case: &Case, params: &Params) -> Result<Self, AlgorithmError> {
+    fn new(case: &Case<'a>, params: &Params) -> Result<Self, AlgorithmError> {
         let fabric = fabric(case)?;
         let refused = |reason: NoForest| unsupported(reason.to_string());
-        let known = known_roots(case, params)?;
+        let (known, pairs) = (known_roots(case, params)?, known_pairs(params)?);
+        let on = pairs.unwrap_or(Pairs::All).of(fabric);
+        let on = on.ok_or_else(|| unsupported("all pairs of ranks are near here, and pairs is near".to_owned()))?;
         let roots = known.unwrap_or_else(|| roots(case));
-        let least = fabric.least_depth(roots).map_err(refused)?;
+        let least = on.least_depth(roots).map_err(refused)?;
         let depth = params.number(INFO.name, "depth", 1..=case.collective.ranks)?;
         if let Some(depth) = depth.filter(|&depth| depth < least) {
             return Err(unsupported(format!("a rank is {least} messages away from a root, and depth is {depth}")));
         }
         let most = blocks(case, roots).block(0).len.max(1);
         let chunks = params.number(INFO.name, "chunks", 1..=MOST_CHUNKS)?.map(|chunks| chunks.min(most));
-        let mut listed = shapes(case, fabric, roots, depth, chunks).map_err(refused)?;
-        if let Some(through) = through(case, fabric).filter(|_| known.is_none()) {
-            listed.extend(shapes(case, fabric, through, None, None).map_err(refused)?);
-        }
-        let Shape { roots, depth, chunks } = quickest(case, fabric, &listed).map_err(refused)?;
+        let listed = shapes(case, fabric, Given { roots: known, depth, chunks, pairs }).map_err(refused)?;
+        let shape = quickest(case, fabric, &listed).map_err(refused)?;
+        let Shape { roots, depth, chunks, pairs } = shape;
+        let fabric = pairs.of(fabric).unwrap_or(fabric);
         let forest = fabric.forest(roots, Some(depth), chunks, message_bytes(case, roots, chunks)).map_err(refused)?;
-        Ok(Self { roots, depth, chunks, forest })
+        Ok(Self { shape, fabric, forest })
     }
 }
 
 /// The parameters of a shape, beside others.
-fn named(Shape { roots, depth, chunks }: Shape, params: Params) -> Params {
-    let params = params.with("depth", depth).with("chunks", chunks);
-    if let Roots::Through(root) = roots { params.with("through", root) } else { params }
+fn named(Shape { roots, depth, chunks, pairs }: Shape, mut params: Params) -> Params {
+    if let Roots::Through(root) = roots {
+        params = params.with("through", root);
+    }
+    if pairs == Pairs::Near {
+        params = params.with("pairs", "near");
+    }
+    params.with("depth", depth).with("chunks", chunks)
+}
+
+/// Returns the pairs that the parameters name; `None` where they leave them open.
+fn known_pairs(params: &Params) -> Result<Option<Pairs>, AlgorithmError> {
+    if params.choice(INFO.name, "pairs", &["all", "near"])? == "near" {
+        return Ok(Some(Pairs::Near));
+    }
+    let is_known = params.get("pairs").is_some() || ["depth", "chunks"].iter().all(|name| params.get(name).is_some());
+    Ok(is_known.then_some(Pairs::All))
 }
 
 /// Returns the roots that the parameters name; `None` where they leave them open.
@@ -233,14 +252,14 @@ impl RankAlgorithm for Forest {
 
     fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         let c = case.collective;
-        let (chosen, fabric) = (Chosen::new(case, params)?, fabric(case)?);
-        let Chosen { roots, depth, chunks, .. } = chosen;
+        let Chosen { shape, fabric, forest } = Chosen::new(case, params)?;
+        let Shape { roots, depth, chunks, .. } = shape;
         let bytes = message_bytes(case, roots, chunks);
         let table = |runs| {
             let table = fabric.messages(roots, Some(depth), chunks, bytes, runs);
             table.map_err(|reason| unsupported(reason.to_string()))
         };
-        let mut messages = Messages { case, roots, forest: &chosen.forest, lanes: Lanes::new(fabric, c.ranks) };
+        let mut messages = Messages { case, roots, forest: &forest, lanes: Lanes::new(fabric, c.ranks) };
         let mut at = Progress {
             received: messages.table(None),
             arrived: messages.table(Vec::new()),
@@ -274,8 +293,7 @@ impl RankAlgorithm for Forest {
     }
 
     fn trees(&self, case: &Case, params: &Params) -> Option<Trees> {
-        let Chosen { roots, depth, chunks, .. } = Chosen::new(case, params).ok()?;
-        shapes::trees(case, case.fabric()?, Shape { roots, depth, chunks }).ok()
+        shapes::trees(case, case.fabric()?, Chosen::new(case, params).ok()?.shape).ok()
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {
@@ -283,11 +301,8 @@ impl RankAlgorithm for Forest {
         if !fabric.is_cheap(roots) && !fabric.is_affordable(roots) {
             return Vec::new();
         }
-        let named = |shape: &Shape| named(*shape, Params::new());
-        let listed = |roots| shapes(case, fabric, roots, None, None).unwrap_or_default();
-        let mut found = listed(roots);
-        found.extend(through(case, fabric).map(listed).unwrap_or_default());
-        found.iter().map(named).collect()
+        let found = shapes(case, fabric, Given::default()).unwrap_or_default();
+        found.into_iter().map(|shape| named(shape, Params::new())).collect()
     }
 
     fn chosen(&self, case: &Case, params: &Params) -> Params {
@@ -295,7 +310,7 @@ impl RankAlgorithm for Forest {
             return params.clone();
         }
         match Chosen::new(case, params) {
-            Ok(Chosen { roots, depth, chunks, .. }) => named(Shape { roots, depth, chunks }, params.clone()),
+            Ok(Chosen { shape, .. }) => named(shape, params.clone()),
             Err(_) => params.clone(),
         }
     }

@@ -28,6 +28,8 @@ const FEW: u32 = 64;
 const MOST_MESSAGES: u64 = 1 << 17;
 const MOST_SENT: u64 = 1 << 20;
 const MOST_MESSAGES_OF_ONE: u64 = 1 << 19;
+/// Depths are worth a try whose busiest link takes at most so many times as long as the deepest forest.
+const WORTH: f64 = 1.25;
 
 /// The most messages from a root to a rank, and the chunks of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,19 +37,85 @@ pub struct Shape {
     pub roots: Roots,
     pub depth: u32,
     pub chunks: u32,
+    pub pairs: Pairs,
 }
 
-/// Returns the shapes that a plan considers, where depth and chunks are either given or free.
+/// The pairs of ranks that exchange messages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pairs {
+    /// All that the network joins without passing another rank.
+    All,
+    /// Those of them that are near ([`Fabric::near`]).
+    Near,
+}
+
+impl Pairs {
+    /// Returns the network with messages of these pairs alone.
+    pub fn of(self, fabric: &Fabric) -> Option<&Fabric> {
+        match self {
+            Self::All => Some(fabric),
+            Self::Near => fabric.near(),
+        }
+    }
+}
+
+/// Parts of a shape that are given.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Given {
+    pub roots: Option<Roots>,
+    pub depth: Option<u32>,
+    pub chunks: Option<u32>,
+    pub pairs: Option<Pairs>,
+}
+
+/// Returns the shapes that a plan considers, where parts of them are given: those of all pairs of ranks, and of near
+/// pairs where these may end sooner.
 ///
 /// # Errors
 /// The network has no forest, or none of that depth.
-pub fn shapes(
+pub fn shapes(case: &Case, fabric: &Fabric, given: Given) -> Result<Vec<Shape>, NoForest> {
+    let all_roots = |pairs| {
+        let on = Pairs::of(pairs, fabric).ok_or(NoForest::Unreachable)?;
+        let roots = given.roots.unwrap_or_else(|| roots(case));
+        let mut found = shapes_of(case, (fabric, pairs), roots, (given.depth, given.chunks))?;
+        if let Some(through) = through(case, on).filter(|_| given.roots.is_none()) {
+            found.extend(shapes_of(case, (fabric, pairs), through, (None, None))?);
+        }
+        Ok(found)
+    };
+    match given.pairs {
+        Some(pairs) => all_roots(pairs),
+        None if near_is_worth(case, fabric, given) => {
+            let mut found = all_roots(Pairs::Near)?;
+            found.extend(all_roots(Pairs::All)?);
+            Ok(found)
+        }
+        None => all_roots(Pairs::All),
+    }
+}
+
+/// Returns true where forests of near pairs may end sooner than those of all pairs: their busiest link takes hardly
+/// longer. Timetables find no delay of the messages that meet at switches, so they cannot tell.
+fn near_is_worth(case: &Case, fabric: &Fabric, given: Given) -> bool {
+    const HARDLY: f64 = 1.1;
+    let roots = given.roots.unwrap_or_else(|| roots(case));
+    let time = |on: &Fabric| {
+        let least = on.least_depth(roots).ok()?;
+        let depth = given.depth.unwrap_or_else(|| on.usual_depth(roots, least));
+        on.fluid_ns(roots, depth, case.bytes(1)).ok()
+    };
+    let near = if fabric.is_cheap(roots) { fabric.near() } else { None };
+    near.and_then(time).is_some_and(|near| time(fabric).is_none_or(|all| near <= HARDLY * all))
+}
+
+/// The shapes of forests with these roots and pairs.
+fn shapes_of(
     case: &Case,
-    fabric: &Fabric,
+    (whole, pairs): (&Fabric, Pairs),
     roots: Roots,
-    depth: Option<u32>,
-    chunks: Option<u32>,
+    (depth, chunks): (Option<u32>, Option<u32>),
 ) -> Result<Vec<Shape>, NoForest> {
+    let fabric = pairs.of(whole).ok_or(NoForest::Unreachable)?;
     let counts = chunks.map_or_else(|| counts(case, fabric, roots), |chunks| vec![chunks]);
     let depths = match depth {
         Some(depth) => vec![depth],
@@ -57,13 +125,22 @@ pub fn shapes(
             if fabric.is_cheap(roots) { fabric.depths(roots, least) } else { vec![fabric.usual_depth(roots, least)] }
         }
     };
-    let worth = depths.iter().copied().filter(|&depth| is_worth(case, fabric, (roots, depth), &depths, &counts));
-    Ok(worth.flat_map(|depth| counts.iter().map(move |&chunks| Shape { roots, depth, chunks })).collect())
+    let shape = |depth, chunks| Shape { roots, depth, chunks, pairs };
+    let deepest = depths.last().map_or(0, |&depth| depth);
+    let times = counts.iter().filter_map(|&chunks| time_ns(case, whole, shape(deepest, chunks)).ok());
+    let least = if depths.len() > 1 { times.fold(f64::INFINITY, f64::min) } else { f64::INFINITY };
+    // For long blocks, forests that are limited to few messages put too much on some links.
+    let bytes = message_bytes(case, roots, 1);
+    let is_worth = |&depth: &u32| {
+        depth == deepest || fabric.fluid_ns(roots, depth, bytes).is_ok_and(|fluid| fluid <= WORTH * least)
+    };
+    let worth = depths.into_iter().filter(is_worth);
+    Ok(worth.flat_map(|depth| counts.iter().map(move |&chunks| shape(depth, chunks))).collect())
 }
 
 /// Returns the rank through which the vector of an allreduce ends sooner than if every rank sums up a block, by the
 /// busiest links alone; `None` where there is none, and where that takes long to find.
-pub fn through(case: &Case, fabric: &Fabric) -> Option<Roots> {
+fn through(case: &Case, fabric: &Fabric) -> Option<Roots> {
     const SOONER: f64 = 0.98;
     let c = &case.collective;
     let ends = (0..c.ranks).map(Roots::Through);
@@ -111,7 +188,9 @@ fn time_ns(case: &Case, fabric: &Fabric, shape: Shape) -> Result<f64, NoForest> 
 ///
 /// # Errors
 /// The forest is not found.
-pub fn trees(case: &Case, fabric: &Fabric, Shape { roots, depth, chunks }: Shape) -> Result<Trees, NoForest> {
+pub fn trees(case: &Case, fabric: &Fabric, shape: Shape) -> Result<Trees, NoForest> {
+    let Shape { roots, depth, chunks, pairs } = shape;
+    let fabric = pairs.of(fabric).ok_or(NoForest::Unreachable)?;
     let (c, bytes) = (&case.collective, message_bytes(case, roots, chunks));
     let forest = fabric.forest(roots, Some(depth), chunks, bytes)?;
     let runs = runs(c.kind);
@@ -179,16 +258,6 @@ fn counts(case: &Case, fabric: &Fabric, roots: Roots) -> Vec<u32> {
     let crowded = |chunks: u32| chunks > 1 && fabric.is_crowded(u64::from(chunks) * list, bytes(chunks));
     let is_listed = |chunks: u32| chunks <= most && long(chunks) && few(chunks) && !crowded(chunks);
     counts.iter().copied().filter(|&chunks| is_listed(chunks)).collect()
-}
-
-/// Whether a depth is worth a try: for long blocks, forests that are limited to few messages put too much on some
-/// links.
-fn is_worth(case: &Case, fabric: &Fabric, (roots, depth): (Roots, u32), depths: &[u32], counts: &[u32]) -> bool {
-    const WORTH: f64 = 1.25;
-    let Some(&deepest) = depths.last().filter(|&&deepest| deepest > depth) else { return true };
-    let time = |&chunks: &u32| time_ns(case, fabric, Shape { roots, depth: deepest, chunks }).ok();
-    let least = counts.iter().filter_map(time).fold(f64::INFINITY, f64::min);
-    fabric.fluid_ns(roots, depth, message_bytes(case, roots, 1)).is_ok_and(|fluid| fluid <= WORTH * least)
 }
 
 /// The longest message of a forest of so many chunks.

@@ -51,11 +51,37 @@ fn drawn(seed: u64, most: u64) -> (u32, String) {
     (accelerators as u32, ends.into_iter().map(cable).collect())
 }
 
+/// Fast cables between accelerators, which join all of them, and a slower one from each to one of two switches.
+fn of_two_classes(seed: u64, most: u64) -> (u32, String) {
+    let mut draws = Draws(seed);
+    let (accelerators, switches) = (3 + draws.below(most - 2), 1 + draws.below(2));
+    let (fast, slow) =
+        ([[400, 800], [800, 800], [200, 400]][draws.below(3) as usize], [25, 50, 100][draws.below(3) as usize]);
+    let mut ends: Vec<(u64, u64)> = (1..accelerators).map(|at| (draws.below(at), at)).collect();
+    for _ in 0..draws.below(2 * accelerators) {
+        let (a, b) = (draws.below(accelerators), draws.below(accelerators));
+        if a < b && !ends.contains(&(a, b)) {
+            ends.push((a, b));
+        }
+    }
+    let mut lines: Vec<String> =
+        ends.into_iter().map(|(a, b)| format!("{a} {b} gbps={}\n", fast[draws.below(2) as usize])).collect();
+    lines.extend((0..accelerators).map(|at| format!("{at} {} gbps={slow}\n", accelerators + at % switches)));
+    if switches == 2 {
+        lines.push(format!("{accelerators} {} gbps={slow}\n", accelerators + 1));
+    }
+    (accelerators as u32, lines.concat())
+}
+
 fn network(accelerators: u32, edges: &str) -> Machine {
+    routed("fastest", accelerators, edges)
+}
+
+fn routed(routing: &str, accelerators: u32, edges: &str) -> Machine {
     let text = format!(
         "name = 'drawn'\nkind = 'network'\nplanes = 1\nlink_gbps = 400\nlink_latency_ns = 350\ninput_latency_ns = 0\n\
          output_latency_ns = 0\npacket_bytes = 65536\nbuffer_bytes = 4194304\nsend_machines = 1\nsend_machines_per = 'link'\n\
-         gamma_ns_per_byte = 0.0025\n[topology]\nname = 'graph'\naccelerators = {accelerators}\nedges = '''\n{edges}'''\n"
+         gamma_ns_per_byte = 0.0025\n[topology]\nname = 'graph'\naccelerators = {accelerators}\nrouting = '{routing}'\nedges = '''\n{edges}'''\n"
     );
     Machine::from_toml(&text, "drawn").unwrap()
 }
@@ -112,6 +138,37 @@ fn the_choice_is_near_the_best_simulated_candidate() {
 #[test]
 fn the_choice_of_sums_is_near_the_best_simulated_candidate() {
     check_all(SUMMED, 4);
+}
+
+/// Slow cables beside fast ones slow no forest down: where packets take the fewest cables, which the slow ones are as
+/// often as fast ones, it is no faster.
+#[test]
+fn fast_ways_cost_no_more_than_those_of_the_fewest_cables() {
+    for seed in 0..u64::from(crate::soak::cases(150) / 25) {
+        let (accelerators, edges) = of_two_classes(seed, 6);
+        for kind in [Kind::Allgather, Kind::Broadcast, Kind::ReduceScatter] {
+            let time = |routing| {
+                let machine = routed(routing, accelerators, &edges);
+                planned(&machine, kind, "links", (None, &Params::new())).best().time.seconds
+            };
+            let (fastest, fewest) = (time("fastest"), time("shortest"));
+            assert!(
+                fastest <= 1.02 * fewest,
+                "{kind} on network {seed}:\n{edges}takes {fastest}, by fewest cables {fewest}"
+            );
+        }
+    }
+}
+
+/// The docs' server of six GPUs, whose PCIe switch three pairs share that are two NVLinks apart.
+#[test]
+fn forests_leave_slow_cables_to_ranks_that_are_far_apart() {
+    let nvlinks = "0 1 gbps=800\n0 2 gbps=400\n1 3 gbps=400\n2 3 gbps=800\n2 5 gbps=400\n3 4 gbps=400\n4 5 gbps=800\n";
+    let pcie: String = (0..6).map(|gpu| format!("{gpu} 6 gbps=200\n")).collect();
+    let machine = network(6, &format!("{nvlinks}{pcie}"));
+    let chosen = planned(&machine, Kind::Allgather, "links", (None, &Params::new()));
+    let over = chosen.best().time.seconds / bound(&machine, Kind::Allgather);
+    assert!(over < 1.02, "{} takes {over} times its bound", chosen.best().params);
 }
 
 /// A plan lists every depth that helps, up to that of all other ranks in a row.

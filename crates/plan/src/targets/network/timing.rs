@@ -116,7 +116,8 @@ impl OnNetwork {
     ) -> Result<TaskGraph, PlanError> {
         let places = self.places(placement);
         let charges = charges(&self.part.network);
-        draft_with_switches(schedule, (&interconnect.computing, places), charges).map_err(|e| self.not_timed(name, e.to_string()))
+        draft_with_switches(schedule, (&interconnect.computing, places), charges)
+            .map_err(|e| self.not_timed(name, e.to_string()))
     }
 
     fn steps(&self, interconnect: &Interconnect, tasks: &TaskGraph, name: &str) -> Result<u128, PlanError> {
