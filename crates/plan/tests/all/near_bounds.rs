@@ -140,8 +140,7 @@ fn the_choice_of_sums_is_near_the_best_simulated_candidate() {
     check_all(SUMMED, 4);
 }
 
-/// Slow cables beside fast ones slow no forest down: where packets take the fewest cables, which the slow ones are as
-/// often as fast ones, it is no faster.
+/// A forest over the fastest ways is no slower than the forest over the ways of the fewest cables.
 #[test]
 fn fast_ways_cost_no_more_than_those_of_the_fewest_cables() {
     for seed in 0..u64::from(crate::soak::cases(150) / 25) {
