@@ -62,7 +62,8 @@ def test_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
                 assert isinstance(command(name).make_context(name, words[1:]), click.Context)
                 continue
             ran = call(*words)
-            assert ran.code == 0, (line, ran.err)
+            # The library of the example breaks guidelines.
+            assert ran.code == (name == "check-guidelines"), (line, ran.err)
 
 
 def test_help_takes_little_time() -> None:

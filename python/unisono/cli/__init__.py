@@ -33,7 +33,7 @@ GROUPS = {
         "plan", "bound", "schedule", "verify", "simulate", "sweep", "merge", "emit", "import", "show", "view",
         "algorithms", "machines",
     ),
-    "MPI programs": ("calibrate", "tune", "bench", "run", "export"),
+    "MPI programs": ("calibrate", "tune", "bench", "run", "export", "check-guidelines"),
     "Networks and training": ("topology", "traffic", "allocate", "workload", "compare"),
     "Programs of tasks": ("discover",),
     "Unisono itself": ("doctor", "reproduce"),
@@ -48,10 +48,14 @@ _COMPLETE = "_UNISONO_COMPLETE"
 COMMANDS: tuple[click.Command, ...]
 
 
+def _word(name: str) -> str:
+    """The module of a command and its function there; a word of Python has a line below it."""
+    return f"{name}_" if iskeyword(name) else name.replace("-", "_")
+
+
 def command(name: str) -> click.Command:
     """The command of that name, which is one of :data:`NAMES`."""
-    # A word of Python has a line below it there.
-    word = f"{name}_" if iskeyword(name) else name
+    word = _word(name)
     with interrupts.importing():
         found: click.Command = getattr(import_module(f"{__name__}.{word}"), word)
     if found.epilog is None:
@@ -67,7 +71,7 @@ def _examples(name: str) -> str:
 
 def _summary(name: str) -> str:
     """The first line of the help of a command, from its file: importing all commands takes most of a second."""
-    word = f"{name}_" if iskeyword(name) else name
+    word = _word(name)
     text = Path(__file__).with_name(f"{word}.py").read_text(encoding="utf-8")
     found = re.search(rf'^def {word}\(.*?^    """(.*?)(?:"""|\n)', text, re.MULTILINE | re.DOTALL)
     return found[1] if found else ""

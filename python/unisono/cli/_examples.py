@@ -9,6 +9,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "bench": ("bench allreduce --plan cluster.plan",),
     "bound": ("bound allreduce --machine dgx-a100-x4 --bytes 64MiB",),
     "calibrate": ("calibrate -o cluster.toml",),
+    "check-guidelines": ("check-guidelines examples/logs/openmpi.csv",),
     "compare": ("compare gpt-3,dlrm --machines fattree-small,hx2mesh-small --plot compare.png",),
     "discover": (
         "discover examples/tasks/nbody.py --nodes 64",

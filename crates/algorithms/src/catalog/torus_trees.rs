@@ -5,10 +5,11 @@
 //! (about 3/4 of the longer side and half of the other), and the price beta of a byte on one link. The operator of a
 //! reduce must commute.
 //!
-//! The leaves of a reduce keep a *window*. Nothing else holds them up, and an interface sends few messages at a time, in
-//! the order in which they were posted: a rank that posts all chunks of the trees in which it is a leaf keeps those of
-//! its other trees behind them. So a leaf sends a chunk only when the rank's other trees are no more chunks behind than
-//! are on their way at a time.
+//! The leaves of a reduce keep a *window*. Nothing else holds them up, and an interface sends few messages at a time,
+//! in the order in which they were posted: a rank that posts all chunks of the trees in which it is a leaf keeps those
+//! of its other trees behind them. So a leaf sends a chunk only when the rank's other trees are no more chunks behind
+//! than are on their way at a time.
+//!
 //! Source: arc-disjoint spanning trees, Edmonds (1973); the trees: [`crate::ranks::torus_trees`].
 
 use unisono_base::{InstrId, NodeId, Span, narrow, rounded_up};
@@ -74,8 +75,8 @@ fn chunks(case: &Case, params: &Params) -> Result<u32, AlgorithmError> {
     Ok(given.unwrap_or(DEFAULT).min(case.collective.elements.div_ceil(narrow(TREES)).max(1)))
 }
 
-/// The chunks by which the leaves of a reduce may be ahead of the rank's other trees: those on the longest way at a time,
-/// and one for four messages on it, since ranks keep a chunk until its sum is made.
+/// The chunks by which the leaves of a reduce may be ahead of the rank's other trees: those on the longest way at a
+/// time, and one for four messages on it, since ranks keep a chunk until its sum is made.
 fn window(case: &Case, chunks: u32, parents: &[Vec<u32>; TREES]) -> u32 {
     let c = &case.collective;
     let Some(ways) = case.fabric().and_then(|fabric| Ways::new(fabric, parents)) else { return chunks.div_ceil(4) };
