@@ -19,7 +19,7 @@ def print_library(library: LibraryReport) -> None:
         f"{library['channel_gb_per_second']:.4g} GB/s: {microseconds(library['seconds'])} µs{busbw}"
     )
     print_lines("")
-    print_fields([(f"as {library['name']}", chosen), ("note", library["note"])])
+    print_fields([(f"as {library['name']}", chosen), *(("note", note) for note in library["notes"])])
     print_lines("")
     rows = [
         [

@@ -13,6 +13,7 @@ from unisono.cli._calibrate_logs import calibrate_from
 from unisono.cli._measurements import note_shared_cores
 from unisono.cli._options import json_option
 from unisono.cli._output import number, print_fields, print_json, print_lines, print_table, progress
+from unisono.cli._sources import OF_LOGS, refuse_unused
 from unisono.cli._types import MACHINE
 from unisono.mpi.library import import_mpi, together
 
@@ -56,6 +57,7 @@ def calibrate(
     With --from, reads logs of GPUs and needs no MPI: unisono calibrate --from nccl.log --machine dgx-a100 -o M.toml.
     """
     if logs:
+        refuse_unused(OF_LOGS)
         calibrate_from(logs, machine, output, name, points, as_json)
         return 0
     if machine is not None or points is not None:

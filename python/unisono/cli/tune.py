@@ -123,7 +123,9 @@ def tune(
             raise InputError("--candidates is at least 1, and --rounds at least 2")
         if not file.endswith(".plan"):
             raise InputError(f"'{file}' does not end in .plan, and a plan file does")
-        check_writable(file)
+        # The nodes of other ranks need not have its folder.
+        if world.rank == 0:
+            check_writable(file)
         if world.size < 2:
             command = "mpiexec -n 4 unisono tune allreduce --machine M.toml -o T.plan"
             raise InputError(f"tuning needs at least two ranks: {command}")
@@ -153,20 +155,25 @@ def tune(
     }
     with progress("confirming") as on_trial:
         rows, trials = confirm(mpi, world, list(found.values()), counts, rounds, on_trial)
+    table = [(row.serves, row.first_bytes, row.last_bytes, row.per_node, row.tuned) for row in rows]
+    together(world, lambda: unisono.save_plans(table, file) if world.rank == 0 else None)
     if world.rank != 0:
         return 0
-    unisono.save_plans([(row.serves, row.first_bytes, row.last_bytes, row.per_node, row.tuned) for row in rows], file)
     cells = list({id(cell): cell for family in measured for of in family.cells.values() for cell in of}.values())
     for cell in cells:
         cell.chosen = next(
             row.name for row in rows if row.covers(cell.collective, cell.ranks, cell.per_node, cell.bytes)
         )
     if as_json:
-        table = [row.report() for row in rows]
         points = len([contender for cell in cells for contender in cell.contenders])
         amounts = {"measured": points, "points": points} if spent is None else spent._asdict()
         print_json(
-            {"table": table, "cells": [c.report() for c in cells], "missing": missing, "file": file}
+            {
+                "table": [row.report() for row in rows],
+                "cells": [c.report() for c in cells],
+                "missing": missing,
+                "file": file,
+            }
             | amounts
             | {"confirmed": [trial.report() for trial in trials]}
         )

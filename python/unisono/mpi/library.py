@@ -1,13 +1,17 @@
 """MPI for Python, where it is installed."""
 
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from unisono._core import Error, InputError, UnsupportedError
 
-__all__ = ["import_mpi", "together"]
+__all__ = ["end_other_ranks", "import_mpi", "together"]
 
 _Checked = TypeVar("_Checked")
+#: Whether all ranks end by the same failure.
+_all_end = False
 
 
 def import_mpi(*, measures: bool = False) -> Any:
@@ -33,6 +37,18 @@ def import_mpi(*, measures: bool = False) -> Any:
     return MPI
 
 
+def end_other_ranks(code: int) -> None:
+    """Ends all ranks of MPI's world, this one too, after a failure of this rank alone, for which they would wait."""
+    # Modules of MPI for Python that nobody imported started nothing.
+    mpi = sys.modules.get("mpi4py.MPI")
+    if mpi is None or _all_end or not mpi.Is_initialized() or mpi.Is_finalized() or mpi.COMM_WORLD.size == 1:
+        return
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):
+            stream.flush()
+    mpi.COMM_WORLD.Abort(code)
+
+
 def together(world: Any, check: Callable[[], _Checked]) -> _Checked:
     """Returns the result of ``check`` on this rank; where it fails on any rank, all end, and one prints the error.
 
@@ -41,6 +57,7 @@ def together(world: Any, check: Callable[[], _Checked]) -> _Checked:
         SystemExit: it failed elsewhere.
 
     """
+    global _all_end
     failure: Error | OSError | None = None
     try:
         found = check()
@@ -51,6 +68,7 @@ def together(world: Any, check: Callable[[], _Checked]) -> _Checked:
     codes = world.allgather(None if failure is None else 2 if is_input else 1)
     failed = [rank for rank, code in enumerate(codes) if code is not None]
     if failed:
+        _all_end = True
         if failure is not None and world.rank == failed[0]:
             raise failure
         raise SystemExit(codes[failed[0]])
