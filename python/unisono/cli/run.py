@@ -9,13 +9,12 @@ import sys
 import click
 
 from unisono import InputError
-from unisono._core import decode_plan
-from unisono.base.files import check_writable, is_file, read_bytes
+from unisono.base.files import check_writable, is_file
 from unisono.base.switches import is_on
 from unisono.cli._output import counted, print_lines
 from unisono.cli._sources import NOT_OBSERVED, NOT_PLANNED, refuse_unused
 from unisono.mpi.launchers import check_program, environment, find_launcher, is_launcher, variables
-from unisono.planning.plan_files import is_plan_file
+from unisono.planning.plan_files import is_plan_file, ranks_of_rows
 
 __all__ = ["run"]
 
@@ -113,7 +112,7 @@ def _note_unserved(plan: str, ranks: int, off: bool) -> None:
         )
         return
     try:
-        placed = sorted({row["ranks"] for row in decode_plan(read_bytes(plan))})
+        placed = ranks_of_rows(plan)
     except InputError:
         # The ranks say what is wrong with it.
         return
