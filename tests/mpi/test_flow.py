@@ -350,12 +350,15 @@ def test_a_rank_that_fails_alone_ends_the_others(environment: Path, which: int, 
     assert not tuned.exists()
 
 
-def test_one_rank_alone_is_told_to_use_mpiexec(tmp_path: Path) -> None:
+def test_one_rank_alone_is_told_to_use_mpiexec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tune = ["tune", "allreduce", "--machine", "archer", "-o", str(tmp_path / "t.plan")]
     for arguments in (["calibrate", "-o", "m.toml"], tune):
         ran = call(*arguments)
         assert ran.code == 2
         assert "at least two ranks: mpiexec -n 4 unisono" in ran.err
+        with monkeypatch.context() as patched:
+            patched.setenv("PMI_SIZE", "3")
+            assert "each of the 3 that the launcher started is alone in MPI_COMM_WORLD" in call(*arguments).err
     # As a process.
     done = launch(OPEN_MPI, 1, "-m", "unisono", "bench", "allreduce", "--plan", "x")
     assert done.returncode == 2

@@ -17,7 +17,7 @@ from unisono.cli._types import COLLECTIVE
 from unisono.measuring import Timing, checksum, contest
 from unisono.mpi.collectives import MEASURED, Collectives, buffers
 from unisono.mpi.groups import nodes
-from unisono.mpi.library import import_mpi, together
+from unisono.mpi.library import check_several, import_mpi, together
 
 __all__ = ["bench", "sizes_of"]
 
@@ -47,9 +47,7 @@ def bench(collective: str, plan_file: str, vs: str, sizes: str, rounds: int, as_
             raise InputError(f"'{collective}' cannot be timed; accepted are {', '.join(MEASURED)}")
         if rounds < 1:
             raise InputError(f"--rounds is {rounds}, and must be at least 1")
-        if world.size < 2:
-            command = "mpiexec -n 4 unisono bench allreduce --plan T.plan"
-            raise InputError(f"a comparison needs at least two ranks: {command}")
+        check_several(world, "a comparison", "bench allreduce --plan T.plan")
         counts = [size // 4 for size in sizes_of(sizes)]
         rows = [row for row in load_plans(plan_file) if row["collective"] == collective]
         if not rows:

@@ -22,7 +22,7 @@ from unisono.machines.descriptions import of_ranks
 from unisono.mpi.collectives import MEASURED
 from unisono.mpi.exports import FORMATS, says
 from unisono.mpi.groups import counts as whole_numbers
-from unisono.mpi.library import import_mpi, together
+from unisono.mpi.library import check_several, import_mpi, together
 from unisono.sampled_tuning import tune_share
 from unisono.tuning import LIBRARY, MOSTLY, SHORT, Cell, groups, rows_of
 from unisono.tuning import tune as measure
@@ -126,9 +126,7 @@ def tune(
         # The nodes of other ranks need not have its folder.
         if world.rank == 0:
             check_writable(file)
-        if world.size < 2:
-            command = "mpiexec -n 4 unisono tune allreduce --machine M.toml -o T.plan"
-            raise InputError(f"tuning needs at least two ranks: {command}")
+        check_several(world, "tuning", "tune allreduce --machine M.toml -o T.plan")
         wanted = whole_numbers(ranks, "--ranks", world.size) if ranks else [world.size]
         if wanted[0] < 2:
             raise InputError("--ranks has 1; one rank has nothing to tune")

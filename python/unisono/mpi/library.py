@@ -1,5 +1,6 @@
 """MPI for Python, where it is installed."""
 
+import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -7,9 +8,11 @@ from typing import Any, TypeVar
 
 from unisono._core import Error, InputError, UnsupportedError
 
-__all__ = ["end_other_ranks", "import_mpi", "together"]
+__all__ = ["check_several", "end_other_ranks", "import_mpi", "together"]
 
 _Checked = TypeVar("_Checked")
+#: Variables in which launchers state the number of ranks.
+_SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
 #: Whether all ranks end by the same failure.
 _all_end = False
 
@@ -35,6 +38,24 @@ def import_mpi(*, measures: bool = False) -> Any:
         message = f"no MPI for Python here ({reason}); install mpi4py and an MPI, as in pip install 'unisono[mpi]'"
         raise InputError(message) from None
     return MPI
+
+
+def check_several(world: Any, what: str, command: str) -> None:
+    """Refuses a world of one rank.
+
+    Raises:
+        InputError: the world has one rank; the message says so of each rank where a launcher started several.
+
+    """
+    if world.size > 1:
+        return
+    started = max((int(size) for name in _SIZES if (size := os.environ.get(name, "")).isdecimal()), default=1)
+    if started > 1:
+        raise InputError(
+            f"{what} needs at least two ranks, and each of the {started} that the launcher started is alone in "
+            "MPI_COMM_WORLD: the launcher is of another MPI than mpi4py; 'unisono doctor' names the mpiexec that fits"
+        )
+    raise InputError(f"{what} needs at least two ranks: mpiexec -n 4 unisono {command}")
 
 
 def end_other_ranks(code: int) -> None:
