@@ -55,6 +55,10 @@ WRONG: list[tuple[list[str], str]] = [
     ),
     (["bench", "broadcast", "--plan", "PLAN"], "has no rows for broadcast; 'unisono show"),
     (["tune", "allreduce", "--machine", "wse2", "-o", "t.plan"], "of kind wafer"),
+    (
+        ["tune", "allreduce", "--machine", "archer", "-o", "t.plan", "--share", "1e-9"],
+        "--share is 1e-09, which is 0 of",
+    ),
     (["tune", "allreduce", "--machine", "archer", "-o", "t.plan", "--ranks", "2-9"], "accepted are 1 to 3"),
     (["tune", "allreduce", "--machine", "archer", "-o", "t.plan", "--ranks", "1"], "nothing to tune"),
     (["tune", "allreduce", "--machine", "archer", "-o", "t.plan", "--ranks", "x"], "whole numbers"),
@@ -120,6 +124,7 @@ def cases_of_two(folder: Path) -> dict[str, Case]:
         "library": command("bench", "allreduce", "--plan", plan, "--sizes", "64,256", "--rounds", "1", "--json"),
         "elsewhere": command("bench", "allreduce", "--plan", elsewhere, "--sizes", "64,256", "--rounds", "1", "--json"),
         "tune": command("tune", "allreduce,broadcast", *said, "--for", "openmpi-rules", "--json"),
+        "other": command("tune", "broadcast", *few[2:], "--for", "mpich-json", "-o", folder / "other.plan"),
         "lost": Case([lost, *few, "-o", folder / "lost.plan"], fails=True),
         "lost share": Case([lost, *few, "--share", "1", "-o", folder / "lost.plan"], fails=True),
         **benches(folder),
@@ -291,6 +296,12 @@ def test_what_is_tuned_for_a_library_can_be_said_there(of_two: dict[str, list[Ra
     if any(row["algorithm"] != "library" for row in decided["table"]):
         told = un.export(decided["file"], "openmpi-rules", tmp_path / "t.rules")
         assert told["left"] == []
+
+
+def test_a_file_for_another_library_than_is_measured_is_noted(of_two: dict[str, list[Ran]]) -> None:
+    note = "note: --for mpich-json is for mpich, where algorithms take other times than under 'openmpi "
+    assert sum(ran.err.count(note) for ran in of_two["other"]) == 1
+    assert not any("note: --for" in ran.err for ran in of_two["tune"])
 
 
 def check_benches(runs: dict[str, list[Ran]]) -> None:

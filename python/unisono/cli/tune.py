@@ -19,8 +19,8 @@ from unisono.cli._types import FORMAT, MACHINE
 from unisono.cli.bench import sizes_of
 from unisono.confirming import Trial, confirm
 from unisono.machines.descriptions import of_ranks
-from unisono.mpi.collectives import MEASURED
-from unisono.mpi.exports import FORMATS, says
+from unisono.mpi.collectives import MEASURED, Collectives
+from unisono.mpi.exports import FORMATS, other_library, says
 from unisono.mpi.groups import counts as whole_numbers
 from unisono.mpi.library import check_several, import_mpi, together
 from unisono.sampled_tuning import tune_share
@@ -137,6 +137,13 @@ def tune(
 
     kinds, where, counts, wanted, limits, expressible = together(world, checked)
     note_shared_cores(mpi, world)
+    here = Collectives(mpi, world).conditions()
+    if world.rank == 0 and (reader := other_library(here, target)) is not None:
+        click.echo(
+            f"note: --for {target} is for {reader}, where algorithms take other times than under '{here}', which is "
+            f"measured here; start 'unisono tune' by the mpiexec of {reader}",
+            err=True,
+        )
     placed, limits, missing = groups(mpi, world, wanted, limits)
     if not placed:
         together(world, lambda: _refuse(missing))
