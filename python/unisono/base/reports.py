@@ -180,8 +180,6 @@ class PlanReport(TypedDict):
     #: GB/s as nccl-tests define them, of the predicted time; None for a barrier and a scan.
     algbw: float | None
     busbw: float | None
-    #: All notes in one text.
-    note: str | None
     #: What the times leave out, assume, or come from.
     notes: list[str]
     candidates: list[Candidate]
@@ -225,7 +223,8 @@ class LibraryReport(TypedDict):
     busbw: float | None
     #: True if the time is from prices that were fitted to measurements of the machine.
     calibrated: bool
-    note: str
+    #: Where the choice and its time are from.
+    notes: list[str]
     #: All that the library enables, least cost first.
     choices: list[LibraryChoice]
 
@@ -671,7 +670,8 @@ class PredictionReport(TypedDict):
     model: str
     tasks: list[TaskTime]
     operations: list[PricedOperation]
-    note: NotRequired[str]
+    #: What the time leaves out or assumes.
+    notes: list[str]
     ratio: NotRequired[float | None]
 
 

@@ -1,7 +1,7 @@
 """The program `unisono`: one command a file, each in the list below.
 
-Exit codes: 0 done; 1 the answer is no, or the run failed; 2 wrong input; 130 interrupted. Failures are one sentence on
-standard error.
+Exit codes: 0 done; 1 the answer is no, or the run failed; 2 wrong input; 130 interrupted; 141 where the reader of the
+output has closed its pipe. Other failures are one sentence on standard error.
 """
 
 import codecs
@@ -22,8 +22,10 @@ from click.shell_completion import shell_complete
 from unisono import __version__
 from unisono.base import interrupts
 from unisono.base.limits import note_large_work
+from unisono.base.switches import report_unknown
 from unisono.cli import _failures, _jobs
 from unisono.cli._examples import EXAMPLES, UNDER_MPI
+from unisono.mpi.library import end_other_ranks
 
 __all__ = ["COMMANDS", "GROUPS", "NAMES", "command", "main", "program"]
 
@@ -138,6 +140,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         asked = os.environ.get(_COMPLETE)
         if asked and arguments is None:
             return shell_complete(program, {}, "unisono", _COMPLETE, asked)
+        if arguments is None:
+            report_unknown(of_program=False)
         with program.make_context("unisono", given or ["--help"]) as context:
             code = program.invoke(context)
             # Not earlier, as a failure is one sentence.
@@ -146,8 +150,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except BaseException as failure:
         code = _failures.report(failure)
+        if arguments is not None:
+            return code
+        end_other_ranks(code)
         # Threads may still compute what nobody waits for.
-        return _jobs.end(code) if arguments is None else code
+        return _jobs.end(code)
     finally:
         note_large_work(None)
     return code if isinstance(code, int) else 0

@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 __all__ = ["cores", "end", "pool"]
 
@@ -40,7 +40,8 @@ def pool(jobs: int) -> Iterator[Executor | None]:
 def end(code: int) -> int:
     """The exit code, unless threads still compute: Python would wait for them, so the process ends here."""
     if _abandoned:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError):
+                stream.flush()
         os._exit(code)
     return code

@@ -18,7 +18,7 @@ def print_choice(library: LibraryReport) -> None:
         f"{library['algorithm']} {library['protocol']}, {library['channels']} channels of "
         f"{library['channel_gb_per_second']:.4g} GB/s: {microseconds(library['seconds'])} µs{busbw}"
     )
-    print_fields([(f"as {library['name']}", chosen), ("note", library["note"])])
+    print_fields([(f"as {library['name']}", chosen), *(("note", note) for note in library["notes"])])
 
 
 def print_enabled(library: LibraryReport) -> None:

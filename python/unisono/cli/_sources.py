@@ -33,11 +33,13 @@ __all__ = [
     "NOT_DRAWN",
     "NOT_FOR_GPUS",
     "NOT_OBSERVED",
+    "NOT_PLANNED",
     "NO_DEVICES",
     "NO_DISCOVERED_MACHINE",
     "NO_GRAPH",
     "NO_MACHINE",
     "NO_PERMUTATION",
+    "OF_LOGS",
     "OF_NO_MACHINE",
     "PLACED_FILE",
     "PLACED_GPU_FILE",
@@ -190,6 +192,19 @@ JUDGED = (
 )
 #: Papers without figures.
 QUICK = (Unused(("output",), "is where figures go, and --quick draws none; drop it"),)
+#: A calibration from logs.
+OF_LOGS = (
+    Unused(
+        ("rounds", "levels"), "is for ranks that are measured, and --from reads measurements that are there; drop it"
+    ),
+)
+#: A program that no plan is named for.
+NOT_PLANNED = (
+    Unused(
+        ("check", "safe_ops", "nonblocking", "unlike_bits", "anywhere"),
+        "is for calls that a plan serves; name it with --plan, or as UNISONO_PLAN",
+    ),
+)
 #: A program whose calls all go to the MPI library, which reports nothing.
 NOT_OBSERVED = (
     Unused(

@@ -108,5 +108,5 @@ fn a_report_says_what_was_searched_and_what_is_not_eq_1() {
     let star = report(2, 100, "star");
     assert_eq!(star.predicted.cycles, Some(105.0));
     assert_eq!(star.model_optimum.unwrap().cycles, Some(106.0));
-    assert!(star.note.unwrap().contains("leaves out the first hop"));
+    assert!(star.notes.concat().contains("leaves out the first hop"));
 }
