@@ -252,7 +252,7 @@ def _with_value(machine: Machine, key: str, value: str) -> Machine:
         near = did_you_mean(key, (*own, *others, *collectives()))
         some = ", ".join(own[:_NAMED])
         raise InputError(
-            f"{text}{near}; accepted are keys of the machine file such as {some} (`unisono machines {machine.name}` "
+            f"{text.partition(' (did you mean')[0]}{near}; accepted are keys of the machine file such as {some} (`unisono machines {machine.name}` "
             f"prints them), also {', '.join(others)}, and a kind of collective"
         ) from None
 

@@ -56,7 +56,7 @@ def _read(path: str | os.PathLike[str]) -> Mapping[str, Any]:
     part = read_json(path, kind="a part of a sweep, as `unisono sweep --shard` writes it")
     if isinstance(part, dict):
         part.setdefault("notes", [])
-    if not isinstance(part, dict) or part.get("unisono_sweep") != _VERSION:
+    if not isinstance(part, dict) or part.get("unisono_sweep") != _VERSION or part["unisono_sweep"] is True:
         raise InputError(f"'{title(path)}' is no part of a sweep; 'unisono sweep --shard I/N -o PART' writes one")
     shard: Any = part.get("shard")
     points: Any = part.get("points")
