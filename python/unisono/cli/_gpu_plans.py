@@ -74,9 +74,7 @@ def _place(fault: GpuPlanFinding) -> str:
     return ", ".join(f"{name} {at}" for name, at in parts if at is not None)
 
 
-def check_file(
-    path: str, options: dict[str, Any], method: str, processors: int | None
-) -> tuple[Schedule, MscclProof]:
+def check_file(path: str, options: dict[str, Any], method: str, processors: int | None) -> tuple[Schedule, MscclProof]:
     """The schedule of a file of MSCCL, and the check of the file in all its ways and sizes."""
     elements, in_bytes, dtype = options["elements"], options["bytes"], options["dtype"]
     if elements is not None or in_bytes is not None:

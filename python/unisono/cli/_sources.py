@@ -29,13 +29,13 @@ __all__ = [
     "MSCCL_ON_NO_MACHINE",
     "NAMED_WORKLOAD",
     "NOT_A_GPU_PLAN",
-    "NO_FILE_FOR_GPUS",
     "NOT_A_SCRIPT",
     "NOT_DRAWN",
     "NOT_FOR_GPUS",
     "NOT_OBSERVED",
     "NO_DEVICES",
     "NO_DISCOVERED_MACHINE",
+    "NO_FILE_FOR_GPUS",
     "NO_GRAPH",
     "NO_MACHINE",
     "NO_PERMUTATION",
@@ -129,9 +129,7 @@ MSCCL = (
     Unused(("certificate",), "is for the text form of a schedule; import the file first (`unisono import`)"),
 )
 MSCCL_ON_NO_MACHINE = (Unused((*_PART, "fail"), "names a part of a machine; name the machine too, with --machine"),)
-NOT_A_GPU_PLAN = (
-    Unused(("trust_relaxed",), "is for plans for GPUs with relaxed signals; drop it"),
-)
+NOT_A_GPU_PLAN = (Unused(("trust_relaxed",), "is for plans for GPUs with relaxed signals; drop it"),)
 NO_FILE_FOR_GPUS = (Unused(("processors",), "is for plans for GPUs; drop it"),)
 #: A table of schedules for MPI programs, which are stored compiled.
 PLAN_FILE = (

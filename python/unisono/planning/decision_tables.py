@@ -56,6 +56,9 @@ def _row(row: Any, where: str) -> dict[str, Any]:
     params = {} if row.get("params") is None else row["params"]
     if not isinstance(params, dict):
         raise InputError(f"{where}: params are {shown(params)}, not an object")
+    for key, value in params.items():
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise InputError(f"{where}: the parameter {shown(key)} is {shown(value)}; accepted are a text and a number")
     return {
         "collective": _text(row, "collective", where),
         "ranks": _number(row, "ranks", where, 1, 2**22),

@@ -89,8 +89,9 @@ def _is_point(point: Any) -> bool:
         isinstance(point["shape"], list)
         and all(type(side) is int for side in point["shape"])
         and type(point["elements"]) is int
-        and isinstance(point["best"], str)
+        and all(isinstance(point[key], str) for key in ("best", "model"))
         and isinstance(point["params"], dict)
+        and all(isinstance(value, str) for value in point["params"].values())
         and (point["baseline"] is None or isinstance(point["baseline"], str))
         and _is_number(point["seconds"])
         and all(point[key] is None or _is_number(point[key]) for key in optional)
