@@ -18,6 +18,20 @@ pub mod tuning;
 use unisono_collective::{Collective, Dtype, Operator};
 use unisono_lower::{File, Placement, VerifiedFile, wafer::LowerError};
 
+/// Processors of a GPU: those of an A100, the fewest of the GPUs that executors of plans are made for. An H100 has 132.
+pub const PROCESSORS: u32 = 108;
+
+/// Returns why a GPU with that many processors cannot run the thread blocks of a plan, each of which takes a processor:
+/// one that waits can keep another one from its processor.
+fn too_many_blocks(gpu: u32, blocks: usize, processors: u32) -> Option<String> {
+    (blocks > processors as usize).then(|| {
+        format!(
+            "gpu {gpu} has {blocks} thread blocks that have to run at once, and {processors} processors; use fewer, or state \
+             the processors of your GPU"
+        )
+    })
+}
+
 /// Why a target cannot express a schedule: what was found, and what the target accepts.
 #[derive(Debug, thiserror::Error)]
 #[error("{target} cannot express this schedule: {reason}")]

@@ -349,7 +349,8 @@ class MscclFinding(Diagnostic):
 class MscclProof(TypedDict):
     """The check of a file of MSCCL: properties that hold in each way and at each size that it states.
 
-    ``buffers`` lists ``two buffers`` and ``in place``; ``sizes`` is a sentence.
+    ``buffers`` lists ``two buffers`` and ``in place``; ``sizes`` is a sentence; ``notes`` are sentences about other
+    executors.
     """
 
     complete: bool
@@ -359,6 +360,7 @@ class MscclProof(TypedDict):
     expression_class: str | None
     buffers: list[str]
     sizes: str
+    notes: list[str]
     diagnostics: list[MscclFinding]
 
 

@@ -36,6 +36,7 @@ __all__ = [
     "NOT_PLANNED",
     "NO_DEVICES",
     "NO_DISCOVERED_MACHINE",
+    "NO_FILE_FOR_GPUS",
     "NO_GRAPH",
     "NO_MACHINE",
     "NO_PERMUTATION",
@@ -130,10 +131,8 @@ MSCCL = (
     Unused(("certificate",), "is for the text form of a schedule; import the file first (`unisono import`)"),
 )
 MSCCL_ON_NO_MACHINE = (Unused((*_PART, "fail"), "names a part of a machine; name the machine too, with --machine"),)
-NOT_A_GPU_PLAN = (
-    Unused(("trust_relaxed",), "is for plans for GPUs with relaxed signals; drop it"),
-    Unused(("processors",), "is for plans for GPUs; drop it"),
-)
+NOT_A_GPU_PLAN = (Unused(("trust_relaxed",), "is for plans for GPUs with relaxed signals; drop it"),)
+NO_FILE_FOR_GPUS = (Unused(("processors",), "is for plans for GPUs; drop it"),)
 #: A table of schedules for MPI programs, which are stored compiled.
 PLAN_FILE = (
     Unused(

@@ -116,6 +116,9 @@ impl Exporter<'_> {
                 blocks.push(lists.block(blocks.len(), ops));
             }
             let scratch = same.unwrap_or_else(|| scratch(node.index()));
+            // The second half begins at whole 16 bytes, also where an allocation does not divide into chunks.
+            let is_odd = self.is_ll() && !(input / self.form.unit).is_power_of_two();
+            let scratch = if is_odd { scratch.next_multiple_of(8) } else { scratch };
             let semaphores = vec![json!({"init_value": 0}); shares as usize * count.saturating_sub(1)];
             let peers = |mine: &[(At, At)]| {
                 let of_a_share: Vec<u32> = mine.iter().map(|(_, peer)| peer.0).collect();

@@ -15,9 +15,9 @@ use super::{
     layout::COLLECTIVES,
     limits,
     plan::{Protocol, read},
-    unit::{MscclPp, NAME, Options, PROCESSORS, REFERENCE, check},
+    unit::{MscclPp, NAME, Options, REFERENCE, check},
 };
-use crate::{Asked, Choices, Emitter, Files, Refused, msccl::chunk_elements};
+use crate::{Asked, Choices, Emitter, Files, PROCESSORS, Refused, msccl::chunk_elements};
 
 /// Bytes of a vector up to which packets come first: they need no signals, and twice the bytes.
 const PACKETS_BYTES: u64 = 1 << 17;

@@ -34,4 +34,4 @@ mod unit;
 
 pub use fault::Fault;
 pub use sizes::Sizes;
-pub use unit::{Checked, MscclPp, Options, PROCESSORS, check, is_plan};
+pub use unit::{Checked, MscclPp, Options, check, is_plan};
