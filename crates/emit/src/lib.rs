@@ -17,6 +17,7 @@ pub mod tuning;
 
 use unisono_collective::{Collective, Dtype, Operator};
 use unisono_lower::{File, Placement, VerifiedFile, wafer::LowerError};
+use unisono_machine::network::Protocol;
 
 /// Why a target cannot express a schedule: what was found, and what the target accepts.
 #[derive(Debug, thiserror::Error)]
@@ -65,8 +66,9 @@ pub struct Choices {
     pub in_place: Option<bool>,
     /// GPUs of a box, between which memory is shared.
     pub gpus_per_box: Option<u32>,
-    /// Thread blocks that share the work of a GPU.
+    /// Thread blocks that share the work of a GPU; in a file of MSCCL instances, each with thread blocks of its own.
     pub thread_blocks: Option<u32>,
+    pub protocol: Option<Protocol>,
 }
 
 /// One output format.
@@ -77,6 +79,11 @@ pub trait Emitter: Sync {
 
     /// Values of parameters that algorithms take for this target, where the user gives no others.
     fn params(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
+    /// The protocols of the thread blocks that run the target's files; empty where it has no thread blocks.
+    fn protocols(&self) -> &'static [Protocol] {
         &[]
     }
 

@@ -3,11 +3,11 @@
 use unisono_algorithms::{Algorithm, Case, Params, resolve};
 use unisono_base::interrupt;
 use unisono_cost::Time;
-use unisono_emit::Emitter;
+use unisono_emit::{Choices, Emitter};
 use unisono_lower::{File, Placed, Placement, VerifiedFile};
 use unisono_schedule::verify::Method;
 
-use crate::{PlanError, Problem, TimeSource, Timed};
+use crate::{PlanError, Problem, TimeSource, Timed, written};
 
 /// Instructions of all schedules that are built to find out whether the target can express them, once one is found that
 /// it can; other candidates stay unmarked.
@@ -15,6 +15,13 @@ const MOST_INSTRUCTIONS: usize = 1 << 20;
 
 /// Steps of all simulations of a plan.
 const MOST_SIMULATED: f64 = 16_777_216.0;
+
+/// Candidates that are written as files to be timed.
+const MOST_WRITTEN: usize = 6;
+/// Instructions of all of them.
+const MOST_WRITTEN_INSTRUCTIONS: usize = 1 << 12;
+/// Of these, candidates of one algorithm.
+const MOST_OF_ONE: usize = 2;
 
 /// Factor by which a prediction may be above the simulated time: on 16 x 16 PEs with 16 elements a k-d tree that is
 /// predicted to take 140 cycles takes 135.
@@ -71,7 +78,9 @@ pub(crate) fn mark(
             Err(e) => return Err(e),
         }
     }
-    if found && (first.len() > 1 || is_reshaped) {
+    if found && !emitter.protocols().is_empty() {
+        write_nearest(problem, emitter, &mut first)?;
+    } else if found && (first.len() > 1 || is_reshaped) {
         simulate_nearest(problem, emitter, &mut first)?;
     }
     if !found {
@@ -111,6 +120,54 @@ fn simulate_nearest(
     Ok(())
 }
 
+/// Writes candidates as files in the order of their predictions, times these, and sorts those candidates first, until
+/// the next prediction is more than [`TOO_SLOW`] above the best time: files take no less time than their schedules, but
+/// for what predictions are too slow. Ends after [`MOST_WRITTEN`] candidates, [`MOST_OF_ONE`] of an algorithm.
+fn write_nearest(
+    problem: &Problem,
+    emitter: &dyn Emitter,
+    candidates: &mut Vec<(Timed, Expressible)>,
+) -> Result<(), PlanError> {
+    let (mut best, mut looked, mut spent) = (f64::INFINITY, vec![false; candidates.len()], 0);
+    for n in 0..candidates.len() {
+        interrupt::check();
+        let (candidate, mark) = &candidates[n];
+        if *mark != Some(Ok(())) || candidate.time.seconds >= best * TOO_SLOW {
+            break;
+        }
+        let name = candidate.algorithm.name();
+        let same =
+            candidates[..n].iter().zip(&looked).filter(|((c, _), looked)| **looked && c.algorithm.name() == name);
+        if same.count() >= MOST_OF_ONE {
+            continue;
+        }
+        let file = built(problem, emitter, candidate)?;
+        spent += file.schedule.instr_count();
+        if spent > MOST_WRITTEN_INSTRUCTIONS && looked.contains(&true) {
+            break;
+        }
+        let Ok(proven) = VerifiedFile::new(&file, Method::Auto) else { continue };
+        looked[n] = true;
+        // What has no time as a file keeps its prediction.
+        if let Ok((_, Some(time))) = written(emitter, &proven, &Choices::default()) {
+            let candidate = &mut candidates[n].0;
+            (candidate.time, candidate.source) = (time, TimeSource::Simulated);
+            best = best.min(time.seconds);
+        }
+        if looked.iter().filter(|looked| **looked).count() >= MOST_WRITTEN {
+            break;
+        }
+    }
+    let mut found: Vec<_> = candidates.drain(..).zip(looked).collect();
+    // Stable: the others keep the order of their predictions.
+    found.sort_by(|((a, _), a_looked), ((b, _), b_looked)| {
+        let by_time = if *a_looked && *b_looked { a.time.total_cmp(&b.time) } else { std::cmp::Ordering::Equal };
+        b_looked.cmp(a_looked).then(by_time)
+    });
+    candidates.extend(found.into_iter().map(|(candidate, _)| candidate));
+    Ok(())
+}
+
 /// Whether the target takes chunks that the candidate's prediction does not count, because the algorithm has no
 /// parameter for them.
 fn takes_other_chunks(file: &File, candidate: &Timed) -> bool {
@@ -129,7 +186,7 @@ fn accepts(emitter: &dyn Emitter, file: &File, candidate: &Timed) -> Result<(), 
 /// The schedule of a candidate in the placement that the target has.
 pub(crate) fn built(problem: &Problem, emitter: &dyn Emitter, candidate: &Timed) -> Result<File, PlanError> {
     let Placed { schedule, placement } = problem.target.build(problem.collective, candidate)?;
-    let mut file = File { schedule, placement, machine: Some(problem.target.machine()) };
+    let mut file = File { schedule, placement, machine: Some(problem.target.machine()), blocks: None };
     let adapted = emitter.adapt(&file).map_err(|e| PlanError::NotExpressible { reason: e.to_string() })?;
     file.placement = adapted.or(file.placement);
     Ok(file)

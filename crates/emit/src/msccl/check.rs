@@ -90,7 +90,7 @@ pub fn check(text: &str, asked: &Asked, method: Method) -> Result<Checked, Impor
     let mut proofs: Vec<Proof> = Vec::new();
     for &(in_place, name) in &ways {
         let schedule = match import::schedule(&p, asked, Some(in_place)) {
-            Ok(schedule) => schedule,
+            Ok((schedule, _)) => schedule,
             // One of two ways that no schedule has is a claim that does not hold.
             Err(error) if ways.len() > 1 => {
                 found.push(of_file("claim", format!("{name}: {error}")));

@@ -29,6 +29,7 @@ mod rounds;
 mod simulable;
 #[path = "../../../schedule/tests/all/soak.rs"]
 mod soak;
+mod thread_blocks;
 mod tuning;
 mod workload;
 mod workload_graph;

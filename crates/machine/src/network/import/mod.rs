@@ -96,6 +96,7 @@ fn network(asked: &Asked, summary: String, link_gbps: f64, topology: toml::Table
         failed: Vec::new(),
         prices: Prices { switch_usd: 0.0, dac_usd: 0.0, aoc_usd: 0.0 },
         accelerator: None,
+        thread_block: None,
         topology,
         switches: Vec::new(),
     }
