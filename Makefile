@@ -106,9 +106,12 @@ fuzz: $(VENV)/.crates ## fuzzes FUZZ_TARGET (all) for FUZZ_SECONDS (3600), guide
 	    env RUSTFLAGS="$(COUNTED)" cargo build --quiet --release --locked --package unisono-fuzz --target $$host --target-dir target/fuzz/build && \
 	    target/fuzz/build/$$host/release/unisono-fuzz
 
-sanitize: build ## the unsafe code under valgrind; takes minutes
+sanitize: build ## the unsafe code under valgrind, and what the compiler made of truth values; takes minutes
 	$(say) "valgrind"
 	@$(BIN)/python tests/mpi/sanitize.py
+	$(say) "truth values that are read and never computed"
+	@$(SHARED) RUSTFLAGS="--emit=mir,link" cargo build --quiet --release --locked --package unisono-py --package unisono-preload --target-dir target/mir
+	@$(BIN)/python -m tools.undefined_flags target/mir/release/deps
 
 conformance: build $(MPICH)/.tools ## every algorithm under programs that check results and errors, at 2 to 9 ranks; takes minutes
 	$(say) "conformance"

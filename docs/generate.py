@@ -1,12 +1,14 @@
 """Writes the pages of docs/ that are generated, and the picture of the README.
 
-docs/algorithms.md is from the registry, docs/machines.md from the presets, docs/unsafe.md from the sources, docs/papers
-from the lists of claims. With --check it writes nothing and fails where a page is out of date.
+docs/algorithms.md is from the registry, docs/gpus.md from measured times, docs/machines.md from the presets,
+docs/unsafe.md from the sources, docs/papers from the lists of claims. With --check it writes nothing and fails where a
+page is out of date.
 """
 
 import sys
 from pathlib import Path
 
+import gpu_page
 import machine_page
 import paper_pages
 import unisono as un
@@ -47,6 +49,7 @@ def _cell(text: str) -> str:
 def main() -> None:
     texts = {
         PAGE: page(),
+        gpu_page.PAGE: gpu_page.page(),
         machine_page.PAGE: machine_page.page(),
         unsafe_page.PAGE: unsafe_page.page(),
         **paper_pages.pages(),

@@ -17,6 +17,7 @@ from unisono.base.reports import (
     ForestTrees,
     Front,
     GpuPlanProof,
+    LibraryReport,
     MscclProof,
     PlanReport,
     PlanRow,
@@ -86,6 +87,8 @@ __all__ = [
     "injection",
     "is_gpu_plan",
     "is_switched_on",
+    "library_choice_of",
+    "library_sizes",
     "limits_follow",
     "limits_now",
     "machine_presets",
@@ -173,6 +176,8 @@ class Machine:
     def topology(self) -> dict[str, Any] | None: ...
     def describe(self) -> dict[str, Any]: ...
     def notes(self, bytes: int | None = None, model: str | None = None) -> list[str]: ...
+    def rates(self, model: str | None = None) -> str | None: ...
+    def data_sheet(self) -> Machine: ...
     def asked(
         self,
         shape: tuple[int, ...] | None = None,
@@ -272,6 +277,8 @@ class Plan:
     def fits_sram(self) -> bool | None: ...
     @property
     def predicted(self) -> PredictedTime: ...
+    @property
+    def library(self) -> LibraryReport | None: ...
     @property
     def bound(self) -> Bound: ...
     @property
@@ -673,7 +680,20 @@ def plan(
     places: list[int] | None = None,
     target: str | None = None,
     library: bytes | None = None,
+    behaves_as: str | None = None,
 ) -> Plan: ...
+def library_choice_of(
+    library: str,
+    collective: str,
+    machine: Machine,
+    elements: int,
+    dtype: str = "f32",
+    operator: str = "sum",
+    places: list[int] | None = None,
+) -> LibraryReport: ...
+def library_sizes(
+    library: str, collective: str, machine: Machine, dtype: str = "f32", operator: str = "sum"
+) -> list[dict[str, Any]]: ...
 def encode_plan(
     rows: list[tuple[Plan | Schedule | tuple[str, int], int, int | None, int | None, str | None]],
     unlike_bits: bool = False,

@@ -181,6 +181,7 @@ def report(machine: Machine, minibatch: int, algorithm: str, *, overlap: bool) -
     return {
         "workload": "vgg16",
         "machine": machine.name,
+        "rates": None,
         "accelerators": cores,
         "reference": _REFERENCE,
         "level": "model",

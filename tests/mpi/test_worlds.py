@@ -28,9 +28,11 @@ def test_other_communicators_than_the_world(
 @pytest.mark.parametrize("abi", ["openmpi", "mpich", "abi"])
 @pytest.mark.parametrize("case", ["spawn", "session", "both"])
 def test_processes_that_come_later_and_sessions(
-    compiled: Compile, plan: Plans, tmp_path: Path, abi: str, case: str
+    compiled: Compile, plan: Plans, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, abi: str, case: str
 ) -> None:
     said = tmp_path / "report"
+    # Open MPI reaches the processes of another start through TCP only.
+    monkeypatch.setenv("OMPI_MCA_btl", "self,sm,tcp")
     # Open MPI starts no more processes than there are cores, unless it is told to.
     launcher = f"{COMPILERS[abi].parent / 'mpiexec'}{' --oversubscribe' if abi == 'openmpi' else ''}"
     options = ("--launcher", launcher, "--plan", str(plan(2)), "--report", str(said))

@@ -29,9 +29,10 @@ QUIET = [
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
 
-# Open MPI's transport over libfabric looks for network adapters for a second at every start of a program. The ranks of
-# the tests are on one machine and send through shared memory with or without it.
-os.environ.setdefault("OMPI_MCA_btl", "^ofi")
+# At every start of a program, Open MPI's transports over libfabric and UCX look for network adapters. That takes longer
+# than all else at the start. The ranks of the tests are on one machine and send through shared memory without them.
+os.environ.setdefault("OMPI_MCA_pml", "ob1")
+os.environ.setdefault("OMPI_MCA_btl", "self,sm")
 
 
 @dataclass(frozen=True)

@@ -96,7 +96,11 @@ def test_a_torus_sends_near_its_bound(tmp_path: Path) -> None:
 
 def test_unlike_links_are_loaded_evenly() -> None:
     plan = un.plan(
-        "alltoall", "mi250", bytes="1MiB", algorithm="concurrent-flow", params={"chunks": "64", "batch": "4"}
+        "alltoall",
+        un.machine("mi250").data_sheet(),
+        bytes="1MiB",
+        algorithm="concurrent-flow",
+        params={"chunks": "64", "batch": "4"},
     )
     assert un.simulate(plan.schedule).seconds < 1.1 * flow_seconds("mi250")
 

@@ -40,6 +40,7 @@ ALLOWED: dict[str, set[str]] = {
     # Not part of the product: nothing may import it.
     "fuzz": _LEFT_OF_CHOICE | {"workload", "sim", "plan", "discover", "runtime"},
     "tests": set(),
+    "oracles": set(),
 }
 #: Folders where each file is one unit: the folder, and the constant of its `mod.rs` that lists them.
 REGISTRIES = [
@@ -194,7 +195,8 @@ def test_version_is_one() -> None:
 PYTHON_LAYERS = (
     "_core", "base", "certificate_checker", "tables", "machines", "networks", "multiplying", "training", "planning",
     "simulation", "contents", "viewing", "plots", "discovery", "graphs", "mpi", "diagnosis", "measuring",
-    "measurements", "choosing", "levels", "calibration", "tuning", "sampled_tuning", "confirming",
+    "measurements", "choosing", "levels", "calibration", "collective_logs", "library_calibration", "tuning",
+    "sampled_tuning", "confirming",
     "tasks", "unisono", "reproduce", "cli", "__main__",
 )  # fmt: skip
 PYTHON = ROOT / "python" / "unisono"

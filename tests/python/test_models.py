@@ -35,4 +35,4 @@ def test_links_are_the_default() -> None:
     assert {one["source"] for one in report["candidates"]} <= {"messages", "exchanges", "trees"}
     refused = call("plan", "alltoall", *ON_16, "--elements", "100", "--model", "logp")
     assert refused.code != 0
-    assert "accepted are links and packets on a network" in refused.err
+    assert "accepted are links, packets and data-sheet on a network" in refused.err

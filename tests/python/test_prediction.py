@@ -301,7 +301,7 @@ def test_one_node_communicates_nothing() -> None:
         ({"machine": "hx4mesh-small", "nodes": 2000}, "2000 ranks do not fit on hx4mesh-small"),
         ({"machine": "archer", "model": "links"}, "'links' is not a model"),
         ({"machine": "archer", "model": "loggp"}, "L_ns is missing"),
-        ({"machine": "hx4mesh-small", "model": "loggp"}, "accepted are links and packets on a network"),
+        ({"machine": "hx4mesh-small", "model": "loggp"}, "accepted are links, packets and data-sheet on a network"),
         ({"machine": "archer", "nodes": 0}, "accepted are 1"),
         ({"nodes": -1}, "nodes is -1; accepted are 1 to 1048576"),
         ({"machine": "archer", "nodes": -1}, "nodes is -1; accepted are 1 to 1048576"),

@@ -430,7 +430,8 @@ def test_traces_of_a_profiler(tmp_path: Path) -> None:
         assert (tmp_path / f"step.{rank}.json").read_text() == (folder / f"step.{rank}.json").read_text()
 
 
-@pytest.mark.parametrize("machine", ["torus2d-small", "dgx-h100"])
+#: Traces hold no starts of kernels, signals and copies: `dgx2` states none.
+@pytest.mark.parametrize("machine", ["torus2d-small", "dgx2"])
 @pytest.mark.parametrize("target", ["chakra", "astra-sim"])
 def test_a_schedule_as_traces_takes_the_same_time(tmp_path: Path, machine: str, target: str) -> None:
     plan = un.plan("allreduce", machine, shape=8, bytes="1MiB", algorithm="ring")
@@ -445,7 +446,7 @@ def test_a_schedule_as_traces_takes_the_same_time(tmp_path: Path, machine: str, 
     assert un.step(tmp_path / "out", machine, level="packet")["seconds"] == pytest.approx(run.seconds, rel=1e-9)
 
 
-@pytest.mark.parametrize("machine", ["torus2d-small", "hx2mesh-small", "dgx-h100"])
+@pytest.mark.parametrize("machine", ["torus2d-small", "hx2mesh-small", "dgx2"])
 def test_every_algorithm_takes_the_same_time_as_traces(tmp_path: Path, machine: str) -> None:
     made = {"chakra": 0, "astra-sim": 0}
     for kind in un.collectives():

@@ -169,13 +169,14 @@ INPUTS: Mapping[str, tuple[tuple[str, ...], set[str]]] = {
     "list workloads": (("workload",), {"--from"}),
     "a workload": (
         ("workload", "dlrm", "--machine", "hx2mesh-small"),
-        {"--fail", "--from", "--level", "--no-overlap", "--plot", *_OF_VGG},
+        {"--fail", "--from", "--level", "--model", "--no-overlap", "--plot", *_OF_VGG},
     ),
     "a program": (
         ("workload", "--from", "small.hlo", "--machine", "hx2mesh-small"),
         {
             "--fail",
             "--level",
+            "--model",
             "--nodes",
             "--no-overlap",
             "--strict",
@@ -187,7 +188,7 @@ INPUTS: Mapping[str, tuple[tuple[str, ...], set[str]]] = {
     ),
     "a program of tasks": (
         ("workload", "--from", "program.json", "--ranks", "2", "--machine", "hx2mesh-small", *_RATES),
-        {"--fail", "--level", "--nodes", "--no-overlap", "--strict", "--what-if", "--plot"},
+        {"--fail", "--level", "--model", "--nodes", "--no-overlap", "--strict", "--what-if", "--plot"},
     ),
     "list machines": (("machines",), set()),
     "discover": (("discover", "program.json", "--nodes", "2"), {"--machine", "--rules", "--graph", "--devices"}),

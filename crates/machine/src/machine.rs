@@ -166,6 +166,15 @@ impl MachineKind {
     }
 }
 
+/// Links of another rate are measured at the same share of it.
+fn keep_share(table: &mut toml::Table, before: Option<&toml::Value>, after: &toml::Value) {
+    let number = |value: &toml::Value| value.as_float().or_else(|| value.as_integer().map(|n| n as f64));
+    let measured = table.get("measured_gbps").and_then(number);
+    if let Some(((measured, before), after)) = measured.zip(before.and_then(number)).zip(number(after)) {
+        table.insert("measured_gbps".to_owned(), (measured / before * after).into());
+    }
+}
+
 /// The methods of a [`Description`] whose type is not known.
 trait Erased: fmt::Debug + erased_serde::Serialize + Send + Sync {
     fn kind(&self) -> &'static str;
@@ -291,7 +300,10 @@ impl Machine {
                 message: format!("{} is not a table of the machine file", excerpt(name)),
             })?;
         }
-        at.insert(last.to_owned(), value);
+        let before = at.insert(last.to_owned(), value.clone());
+        if key == "link_gbps" {
+            keep_share(&mut table, before.as_ref(), &value);
+        }
         // The user has not seen the lines of this text.
         Self::from_toml(&table.to_string(), &origin).map_err(|error| match error {
             MachineError::Toml { message, .. } => {

@@ -87,6 +87,7 @@ impl BoundCertificate {
             let message = format!("{} on one rank needs no link, so its bound has no certificate", collective.kind);
             return Err(PlanError::NoCertificate(message));
         }
+        let part = part.of_data_sheet();
         let graph = part.fabric.graph();
         let prices = match (collective.kind, cut_roots(collective)) {
             (Kind::Alltoall, _) => part.fabric.concurrent_flow().map(|flow| Certificate::of_flow(graph, &flow)),
@@ -231,7 +232,7 @@ impl BoundCertificate {
     }
 
     fn proved(&self, collective: &Collective, part: &NetworkPart) -> Result<f64, String> {
-        let graph = part.fabric.graph();
+        let graph = part.of_data_sheet().fabric.graph();
         let proved = match (collective.kind, cut_roots(collective)) {
             (Kind::Alltoall, _) => self.prices.flow_bound(graph),
             (_, Some(roots)) => self.prices.bound(graph, &roots.list(graph.ranks())),

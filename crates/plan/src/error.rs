@@ -74,6 +74,10 @@ pub enum PlanError {
     Format { found: String, accepted: String },
     #[error("the library whose table {format} must hold: {reason}")]
     Library { format: &'static str, reason: String },
+    #[error("{0}")]
+    NoLibrary(String),
+    #[error("{0}")]
+    NoLibraryTime(String),
     #[error("{reason}")]
     NotExpressible { reason: String },
     #[error("no algorithm makes {kind} on shape {shape} of {machine}{hint}")]
@@ -98,6 +102,7 @@ impl PlanError {
                 | Self::NotExpressible { .. }
                 | Self::NoPrediction { .. }
                 | Self::NotForMpi { .. }
+                | Self::NoLibraryTime(_)
                 | Self::NotOffered { .. }
                 | Self::Algorithm(AlgorithmError::Unsupported { .. })
         )

@@ -16,6 +16,7 @@ mod forests;
 mod format;
 #[doc(hidden)]
 pub mod internals;
+mod library;
 mod messages;
 mod plan;
 mod problem;
@@ -36,6 +37,7 @@ pub use error::PlanError;
 pub use expressible::Expressible;
 pub use forests::{ChunkTree, ForestTrees, Front, FrontPoint};
 pub use format::Format;
+pub use library::{LIBRARIES, LibraryRegion, LibraryReport, library_choice, library_regions};
 pub use plan::{Plan, plan, plan_best, plan_for};
 pub use problem::{Asked, Part, Problem, Root};
 pub use report::{BoundReport, CandidateReport, MemoryReport, PhaseReport, PlanReport, Prediction, bounds, predict};

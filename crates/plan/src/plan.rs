@@ -9,7 +9,7 @@ use unisono_lower::{File, Placed};
 use unisono_schedule::{Schedule, stored::Stored};
 
 use crate::{
-    PlanError, Problem, Timed,
+    LibraryReport, PlanError, Problem, Timed,
     candidates::{Ranked, named, rank},
     expressible::{self, Expressible, mark, suited},
     format::{self, Format},
@@ -25,6 +25,8 @@ pub struct Plan {
     pub form: Option<Format>,
     /// Whether that format can express each candidate.
     pub expressible: Vec<Expressible>,
+    /// The own choice of a library, where it was asked for.
+    pub library: Option<LibraryReport>,
     built: OnceLock<Result<Placed, PlanError>>,
 }
 
@@ -97,7 +99,7 @@ fn planned(
             (candidates, unmarked)
         }
     };
-    Ok(Plan { problem, candidates, form, expressible, built: OnceLock::new() })
+    Ok(Plan { problem, candidates, form, expressible, library: None, built: OnceLock::new() })
 }
 
 /// Refuses a collective that is counted in units of several elements: a schedule for a run counts single elements.

@@ -7,8 +7,9 @@ use serde::Serialize;
 use unisono_algorithms::Params;
 use unisono_cost::{Bound, Standing, Time, assumption, model_optimum, tightest};
 use unisono_lower::{File, Terms};
+use unisono_machine::network::Network;
 
-use crate::{Expressible, Format, Plan, PlanError, Problem, TimeSource, Timed};
+use crate::{Expressible, Format, LibraryReport, Plan, PlanError, Problem, TimeSource, Timed};
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct PhaseReport {
@@ -85,6 +86,8 @@ pub struct PlanReport {
     pub algorithm: &'static str,
     pub params: BTreeMap<String, String>,
     pub model: &'static str,
+    /// Of a network, the side that times come from: `measured` or `data-sheet`. Bounds are of the data sheet.
+    pub rates: Option<&'static str>,
     /// The target of emitted code that the plan is for.
     pub target: Option<&'static str>,
     /// Whether inputs, outputs and scratch memory fit the memory of a PE; `None` where PEs have no such limit.
@@ -103,6 +106,9 @@ pub struct PlanReport {
     /// Sentences on the costs that the times leave out, their assumptions and their sources.
     pub notes: Vec<String>,
     pub candidates: Vec<CandidateReport>,
+    /// The own choice of a library, where it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub library: Option<LibraryReport>,
 }
 
 impl Plan {
@@ -154,6 +160,7 @@ impl Plan {
             algorithm: best.algorithm.name(),
             params: map(&best.params),
             model: target.model(),
+            rates: target.machine().get().map(Network::rates),
             target: self.form.as_ref().map(Format::name),
             fits_sram: details.memory.map(|memory| memory.needed_bytes <= memory.pe_bytes),
             memory: details.memory,
@@ -166,6 +173,7 @@ impl Plan {
             note: (!notes.is_empty()).then(|| notes.join("; ")),
             notes,
             candidates: self.candidates.iter().zip(&self.expressible).map(candidate).collect(),
+            library: self.library.clone(),
         })
     }
 }

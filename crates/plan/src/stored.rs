@@ -5,7 +5,7 @@
 //! offset is a whole number of blocks. The schedule with the fewest blocks is stored. A ring of P ranks thus has P
 //! blocks, recursive doubling one, a pipeline as many as it has segments; each serves every count.
 
-use unisono_algorithms::Case;
+use unisono_algorithms::{Case, Params};
 use unisono_base::narrow;
 use unisono_collective::Collective;
 use unisono_schedule::{
@@ -24,7 +24,7 @@ pub(crate) fn store_best<'a>(
 ) -> Result<Stored, PlanError> {
     let c = case.collective;
     let mut fewest: Option<Schedule> = None;
-    for elements in counts(&c, best.params.get("segment")) {
+    for elements in counts(&c, &best.params) {
         let case = Case { collective: Collective { elements, ..c }, ..*case };
         if best.algorithm.supports(&case, &best.params).is_err() {
             continue;
@@ -69,12 +69,12 @@ pub(crate) fn proved(schedule: Schedule) -> Result<Verified<'static>, PlanError>
 /// Returns the count asked for, and the next larger multiples of the numbers of pieces, and of the lengths of pieces,
 /// into which algorithms divide vectors. Counts are at most about a quarter larger, so that algorithms with thresholds
 /// behave as they do for the count asked for.
-fn counts(c: &Collective, segment: Option<&str>) -> Vec<u32> {
+fn counts(c: &Collective, params: &Params) -> Vec<u32> {
+    let number = |name: &str| params.get(name).and_then(|value| value.parse::<u64>().ok());
     let ranks = u64::from(c.ranks);
     let asked = u64::from(c.elements.max(1));
-    let segments =
-        [segment.and_then(|s| s.parse().ok()), Some(1 << 10), Some(8 << 10), Some(64 << 10), Some(512 << 10)];
-    let pieces = segments.into_iter().flatten().map(|bytes: u64| bytes / c.element_bytes());
+    let segments = [number("segment"), Some(1 << 10), Some(8 << 10), Some(64 << 10), Some(512 << 10)];
+    let pieces = segments.into_iter().flatten().map(|bytes| bytes / c.element_bytes()).chain(number("blocks"));
     let whole = 1 << ranks.ilog2();
     let units = [1, ranks, whole, 2 * ranks, 4 * ranks, ranks * whole].into_iter().chain(pieces);
     let up = units.filter(|&unit| unit > 0).map(|unit| asked.div_ceil(unit) * unit);

@@ -94,6 +94,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(own_algorithm::unregister_algorithm, m)?)?;
     m.add_function(wrap_pyfunction!(plan::plan, m)?)?;
     m.add_function(wrap_pyfunction!(plan::bounds, m)?)?;
+    m.add_function(wrap_pyfunction!(plan::library_choice_of, m)?)?;
+    m.add_function(wrap_pyfunction!(plan::library_sizes, m)?)?;
     m.add_function(wrap_pyfunction!(plan::check_bound, m)?)?;
     m.add_function(wrap_pyfunction!(planfile::encode_plan, m)?)?;
     m.add_function(wrap_pyfunction!(planfile::decode_plan, m)?)?;

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use pyo3::{prelude::*, types::PyTuple};
 use unisono_algorithms::Means;
 use unisono_base::narrow;
-use unisono_machine::{Machine as Description, PRESETS, Shape, Wafer, network::Network};
+use unisono_machine::{
+    Machine as Description, PRESETS, Shape, Wafer,
+    network::{DATA_SHEET, Network},
+};
 use unisono_plan::{Part, kind_of, require};
 
 use crate::{
@@ -178,6 +181,22 @@ impl Machine {
     #[getter]
     fn name(&self) -> &str {
         self.description.name()
+    }
+
+    /// The side that times of a network come from: `measured` or `data-sheet`; None of other machines.
+    #[pyo3(signature = (model = None))]
+    fn rates(&self, model: Option<&str>) -> Option<&'static str> {
+        let network: &Network = self.description.get()?;
+        Some(if model == Some(DATA_SHEET) { DATA_SHEET } else { network.rates() })
+    }
+
+    /// The same network with the rates of the data sheet alone, without the starts of kernels and signals.
+    fn data_sheet(&self) -> PyResult<Self> {
+        let Some(network) = self.description.get::<Network>() else {
+            let (name, kind) = (self.description.name(), self.description.kind());
+            return Err(input(format!("{name} is of kind {kind}; {DATA_SHEET} is a model of networks")));
+        };
+        Self::checked(network.data_sheet().into(), self.part.clone())
     }
 
     /// The simulator that runs schedules on it.

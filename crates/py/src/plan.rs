@@ -10,8 +10,8 @@ use serde::Serialize;
 use unisono_algorithms::{Formula, algorithms as registered};
 use unisono_collective::Kind;
 use unisono_plan::{
-    BoundCertificate, Format, PlanError, PlanReport, Problem, TARGETS, bounds as bounds_of, plan_for,
-    sweep_point as point_of,
+    BoundCertificate, Format, PlanError, PlanReport, Problem, TARGETS, bounds as bounds_of, library_choice,
+    library_regions, plan_for, sweep_point as point_of,
 };
 
 use crate::{
@@ -79,6 +79,12 @@ impl Plan {
         to_python(py, &self.report.predicted)
     }
 
+    /// The own choice of a library, where it was asked for, or None.
+    #[getter]
+    fn library<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &self.report.library)
+    }
+
     /// `{name, cycles, seconds, reference, source, assumes}`, or None.
     #[getter]
     fn bound<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -141,7 +147,7 @@ impl Plan {
 }
 
 #[pyfunction]
-#[pyo3(signature = (collective, machine, elements, dtype = "f32", operator = "sum", root = None, algorithm = None, params = None, model = None, places = None, target = None, library = None))]
+#[pyo3(signature = (collective, machine, elements, dtype = "f32", operator = "sum", root = None, algorithm = None, params = None, model = None, places = None, target = None, library = None, behaves_as = None))]
 #[expect(clippy::too_many_arguments, reason = "the keywords of the Python function")]
 pub fn plan(
     py: Python<'_>,
@@ -157,14 +163,56 @@ pub fn plan(
     places: Option<Vec<u32>>,
     target: Option<&str>,
     library: Option<Vec<u8>>,
+    behaves_as: Option<&str>,
 ) -> PyResult<Plan> {
     let request = Request::new(collective, machine, elements, dtype, operator, root, places)?;
     let params = convert::params(params)?;
     let made = detached(py, || {
         let form = target.map(|name| Format::named(name, library.as_deref())).transpose()?;
-        Plan::new(Arc::new(plan_for(Problem::new(&request.asked(machine, model))?, algorithm, &params, form)?))
+        let problem = Problem::new(&request.asked(machine, model))?;
+        // Refused before the candidates are timed, which may take long.
+        let library = behaves_as.map(|name| library_choice(name, &problem)).transpose()?;
+        let mut made = plan_for(problem, algorithm, &params, form)?;
+        made.library = library;
+        Plan::new(Arc::new(made))
     })?;
     made.map_err(plan_error)
+}
+
+/// The own choice of a library for one collective, without a plan.
+#[pyfunction]
+#[pyo3(signature = (library, collective, machine, elements, dtype = "f32", operator = "sum", places = None))]
+#[expect(clippy::too_many_arguments, reason = "keywords of Python")]
+pub fn library_choice_of<'py>(
+    py: Python<'py>,
+    library: &str,
+    collective: &str,
+    machine: &Machine,
+    elements: &Bound<'_, PyAny>,
+    dtype: &str,
+    operator: &str,
+    places: Option<Vec<u32>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let request = Request::new(collective, machine, elements, dtype, operator, None, places)?;
+    let found = detached(py, || library_choice(library, &Problem::new(&request.asked(machine, None))?))?;
+    to_python(py, &found.map_err(plan_error)?)
+}
+
+/// `[{first_bytes, last_bytes, algorithm, protocol}]`: the best of a library's own algorithms for all sizes.
+#[pyfunction]
+#[pyo3(signature = (library, collective, machine, dtype = "f32", operator = "sum"))]
+pub fn library_sizes<'py>(
+    py: Python<'py>,
+    library: &str,
+    collective: &str,
+    machine: &Machine,
+    dtype: &str,
+    operator: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let one = 1_u64.into_pyobject(py)?;
+    let request = Request::new(collective, machine, &one, dtype, operator, None, None)?;
+    let found = detached(py, || library_regions(library, &Problem::new(&request.asked(machine, None))?))?;
+    to_python(py, &found.map_err(plan_error)?)
 }
 
 /// Computes a bound from its certificate and the links of a machine: a dictionary with the claim and the result.

@@ -102,6 +102,10 @@ def format_of(name: str) -> str:
     return _spelling(name, _formats(), _LIBRARIES) or name
 
 
+#: Presets of machines that have another name now.
+RENAMED_PRESETS = {"dgx-h100-kernels": "dgx-h100"}
+
+
 def preset(name: str) -> str | None:
     """The machine preset of that name; None where there is none."""
     return _spelling(name, tuple(entry["name"] for entry in machine_presets()), {})

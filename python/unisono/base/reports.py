@@ -23,6 +23,8 @@ __all__ = [
     "GpuPlanFinding",
     "GpuPlanProof",
     "Job",
+    "LibraryChoice",
+    "LibraryReport",
     "MessageCounts",
     "MetricReport",
     "Phase",
@@ -164,6 +166,8 @@ class PlanReport(TypedDict):
     algorithm: str
     params: dict[str, str]
     model: str
+    #: Of a network, the side that times come from, "measured" or "data-sheet"; bounds are of the data sheet.
+    rates: str | None
     #: The target of emitted code that the plan is for.
     target: str | None
     fits_sram: bool | None
@@ -181,6 +185,49 @@ class PlanReport(TypedDict):
     #: What the times leave out, assume, or come from.
     notes: list[str]
     candidates: list[Candidate]
+    #: The choice of a library by its own model, if it was asked for.
+    library: NotRequired["LibraryReport"]
+
+
+class LibraryChoice(TypedDict):
+    """An algorithm and a protocol that a library enables."""
+
+    algorithm: str
+    protocol: str
+    channels: int
+    channel_gb_per_second: float
+    #: Of the bytes, and its latency in microseconds, by the library's own model.
+    gb_per_second: float
+    latency_us: float
+    #: The library's own estimate, and the prediction.
+    cost_seconds: float
+    seconds: float
+    calibrated: bool
+    #: The work of a call, and the library's own prices for it; ``unisono calibrate --from`` fits others.
+    work: dict[str, float]
+    prices: dict[str, float]
+
+
+class LibraryReport(TypedDict):
+    """The own choice of a library: ``unisono plan --as``."""
+
+    name: str
+    #: The source of the model.
+    version: str
+    algorithm: str
+    protocol: str
+    channels: int
+    channel_gb_per_second: float
+    #: The predicted time of the choice, and the library's own estimate, by which it chooses.
+    seconds: float
+    cost_seconds: float
+    algbw: float | None
+    busbw: float | None
+    #: True if the time is from prices that were fitted to measurements of the machine.
+    calibrated: bool
+    note: str
+    #: All that the library enables, least cost first.
+    choices: list[LibraryChoice]
 
 
 class ChunkTree(TypedDict):
@@ -336,6 +383,7 @@ class SimulationReport(TypedDict):
     bytes: int | None
     sim: str
     model: str | None
+    rates: str | None
     queue_depth: int | None
     cycles: int | None
     seconds: float | None
@@ -420,6 +468,8 @@ class WorkloadReport(TypedDict):
 
     workload: str
     machine: str
+    #: Of a network, the side that times come from, "measured" or "data-sheet"; bounds are of the data sheet.
+    rates: str | None
     accelerators: int
     reference: str
     level: str

@@ -13,8 +13,8 @@ _Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem
 
 #: The models of `--model`.
 MODELS = (
-    "paper", "links", "packets", "hockney", "postal", "pipelining-postal", "logp", "loggp", "logfp", "loggops",
-    "alpha-beta",
+    "paper", "links", "packets", "data-sheet", "hockney", "postal", "pipelining-postal", "logp", "loggp", "logfp",
+    "loggops", "alpha-beta",
 )  # fmt: skip
 
 

@@ -53,6 +53,7 @@ class Request:
     subset: list[int] | None = None
     fail: tuple[str, ...] = ()
     target: str | None = None
+    behaves_as: str | None = None
 
     def count(self) -> int:
         """Elements asked for."""
@@ -80,6 +81,7 @@ class Request:
                 model=self.model,
                 target=self.target,
                 library=library_of(self.target),
+                as_library=self.behaves_as,
             )
 
 
@@ -318,7 +320,8 @@ root_option = click.option(
 
 _MODELS_OF_RANKS = (
     "among ranks: hockney, postal, pipelining-postal, logp, loggp, logfp or loggops [the machine's]; on a network: "
-    "links (the default) or packets (simulates the best candidates); on switches that reduce: alpha-beta."
+    "links (the default), packets (simulates the best candidates) or data-sheet (links without what was measured); on "
+    "switches that reduce: alpha-beta."
 )
 model_option = click.option(
     "--model",

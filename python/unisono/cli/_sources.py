@@ -148,7 +148,19 @@ SUBSET = (Unused(("shapes", "ranks"), "names parts of a machine, and --subset na
 #: The list of all inputs that the command knows.
 LIST = (
     Unused(
-        ("machine", "shape", "level", "no_overlap", "fail", "nodes", "minibatch", "algorithm", "plot", *_OF_PROGRAMS),
+        (
+            "machine",
+            "shape",
+            "level",
+            "no_overlap",
+            "fail",
+            "nodes",
+            "minibatch",
+            "algorithm",
+            "model",
+            "plot",
+            *_OF_PROGRAMS,
+        ),
         "is about one of the list; name it",
     ),
 )

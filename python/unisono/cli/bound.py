@@ -72,6 +72,8 @@ def bound(as_json: bool, **options: Any) -> None:
                 "shape": machine.shape,
                 "elements": count,
                 "dtype": request.dtype,
+                # Bounds read the data sheet, whatever was measured.
+                "rates": machine.rates("data-sheet"),
                 "bounds": bounds,
                 "notes": notes,
                 **({} if planned is None else {"planned": _chosen(planned)}),

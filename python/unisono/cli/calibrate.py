@@ -1,4 +1,4 @@
-"""`unisono calibrate`: measures the machine that runs it, under mpiexec."""
+"""`unisono calibrate`: measures the machine that runs it, under mpiexec, or fits one to logs."""
 
 from typing import Any
 
@@ -9,9 +9,11 @@ from unisono import InputError
 from unisono.base.files import check_writable, write
 from unisono.calibration import POOR, Calibration, Levels, calibrate_levels
 from unisono.calibration import calibrate as measure
+from unisono.cli._calibrate_logs import calibrate_from
 from unisono.cli._measurements import note_shared_cores
 from unisono.cli._options import json_option
 from unisono.cli._output import number, print_fields, print_json, print_lines, print_table, progress
+from unisono.cli._types import MACHINE
 from unisono.mpi.library import import_mpi, together
 
 __all__ = ["calibrate"]
@@ -19,14 +21,46 @@ __all__ = ["calibrate"]
 
 @click.command()
 @click.option("-o", "--output", metavar="MACHINE.toml", required=True, help="The machine file to write.")
-@click.option("--name", default="calibrated", show_default=True, metavar="NAME", help="The machine's name in the file.")
+@click.option("--name", metavar="NAME", help="The machine's name in the file [calibrated, or that of --machine].")
 @click.option(
     "--rounds", type=int, default=200, show_default=True, metavar="N", help="Repetitions of each short measurement."
 )
 @click.option("--levels", is_flag=True, help="Measure sockets, nodes and the network apart.")
+@click.option(
+    "--from",
+    "logs",
+    multiple=True,
+    metavar="LOG",
+    help="Measure nothing: fit the times of NCCL to the output of nccl-tests, or a table in CSV; repeatable.",
+)
+@click.option("--machine", type=MACHINE, metavar="NAME|FILE", help="Of --from: the machine that was measured.")
+@click.option(
+    "--points",
+    type=int,
+    metavar="N",
+    help="Of --from: fit to N sizes of each collective and number of GPUs, and predict the others [all].",
+)
 @json_option
-def calibrate(output: str, name: str, rounds: int, levels: bool, as_json: bool) -> int:
-    """Measures latency, overhead, bandwidth and reduction of this machine: mpiexec -n 4 unisono calibrate -o M.toml."""
+def calibrate(
+    output: str,
+    name: str | None,
+    rounds: int,
+    levels: bool,
+    logs: tuple[str, ...],
+    machine: str | None,
+    points: int | None,
+    as_json: bool,
+) -> int:
+    """Measures latency, overhead, bandwidth and reduction of this machine: mpiexec -n 4 unisono calibrate -o M.toml.
+
+    With --from, reads logs of GPUs and needs no MPI: unisono calibrate --from nccl.log --machine dgx-a100 -o M.toml.
+    """
+    if logs:
+        calibrate_from(logs, machine, output, name, points, as_json)
+        return 0
+    if machine is not None or points is not None:
+        raise click.UsageError("--machine and --points go with --from LOG; without it this machine is measured")
+    name = name or "calibrated"
     mpi = import_mpi(measures=True)
 
     def check() -> None:
@@ -44,20 +78,20 @@ def calibrate(output: str, name: str, rounds: int, levels: bool, as_json: bool) 
         measured = calibrate_levels(rounds, on_step) if levels else measure(rounds, on_step)
     if measured is None:
         return 0
-    machine = measured.machine(name)
+    made = measured.machine(name)
     comment = (
         "# Measured by `unisono calibrate`; times are medians over rounds, nanoseconds. [fit] holds what they rest\n"
         "# on: minima, the largest relative distance of a measurement from its line, and the measurements\n"
         "# themselves as [bytes or peers, median, minimum].\n"
     )
-    write(output, comment + tomli_w.dumps(machine))
+    write(output, comment + tomli_w.dumps(made))
     if as_json:
-        print_json({**machine, "residuals": machine["fit"]["residuals"], "file": output})
+        print_json({**made, "residuals": made["fit"]["residuals"], "file": output})
     else:
         if isinstance(measured, Calibration):
-            _print(measured, machine)
+            _print(measured, made)
         else:
-            _print_levels(measured, machine)
+            _print_levels(measured, made)
         print_lines("", f"wrote {output}")
     return 0
 

@@ -12,6 +12,7 @@ from unisono.base.files import check_files, save, write
 from unisono.base.inputs import parse_bytes
 from unisono.base.pictures import form_of
 from unisono.base.reports import Bound, Candidate, Phase, PlanReport
+from unisono.cli._library import OWN_ROWS, print_library
 from unisono.cli._options import Request, library_of, limit_options, plan_options
 from unisono.cli._output import (
     assumed,
@@ -32,6 +33,7 @@ from unisono.cli._output import (
 from unisono.cli._pictures import check_picture
 from unisono.cli._types import COLLECTIVE
 from unisono.planning.emission import FORMATS, TARGETS, TUNINGS
+from unisono.planning.libraries import library_rows
 
 __all__ = ["plan", "print_candidates", "print_report"]
 
@@ -70,6 +72,13 @@ _VENDORS = "chain"
     "--plot",
     metavar="FILE.png|svg|pdf",
     help="Draw the trees of a forest on its network and the time of forests by their depth, or else the candidates.",
+)
+@click.option(
+    "--as",
+    "behaves_as",
+    metavar="LIBRARY",
+    help="Add what this library chooses on the machine by its own rules, and its time: nccl. With --for nccl and -o, "
+    "the file has the best of the library's own algorithms for all sizes, or those of --serve.",
 )
 @limit_options
 def plan(
@@ -117,7 +126,7 @@ def plan(
     if output is not None and output.endswith(".json"):
         write(output, json_text(report))
     elif output is not None and tunes:
-        tuning = _write_tuning(made, target, _sizes(serve, report["bytes"]), output)
+        tuning = _write_tuning(made, options, serve, output)
     elif output is not None and output.endswith(".plan"):
         served = made if unlike_bits else _with_equal_bits(made, options)
         try:
@@ -151,14 +160,25 @@ def plan(
         print_lines(f"load it with: {' '.join(tuning['load'])}", *(f"note: {note}" for note in tuning["notes"]))
 
 
-def _write_tuning(made: Plan, target: str, sizes: tuple[int, int | None], path: str) -> dict[str, Any]:
-    """Writes the file of a library whose one row is the best candidate, and returns what its user has to know."""
+def _write_tuning(made: Plan, options: dict[str, Any], serve: str | None, path: str) -> dict[str, Any]:
+    """Writes the file of a library, and returns what its user has to know.
+
+    Its one row is the best candidate. For NCCL on a machine that states its GPUs the rows are the best of its own
+    algorithms, unless the user names an algorithm.
+    """
     # Imported here: only tuning files need it.
     from unisono.mpi.exports import export_rows, loading, row_of
 
-    file = export_rows([row_of(made, *sizes)], target, library_of(target))
+    target, report = options["target"], made.report()
+    sizes = _sizes("all" if serve is None and options["behaves_as"] else serve, report["bytes"])
+    rows, notes = [row_of(made, *sizes)], []
+    if target == "nccl-tuner-csv" and options["algorithm"] is None:
+        own = library_rows(rows[0], Request(**options).sized_machine(), report)
+        if own:
+            rows, notes = own, [OWN_ROWS]
+    file = export_rows(rows, target, library_of(target))
     write(path, file["text"])
-    return {"file": path, "load": loading(file["load"], path), "notes": file["notes"]}
+    return {"file": path, "load": loading(file["load"], path), "notes": [*notes, *file["notes"]]}
 
 
 def _draw(made: Plan, path: str) -> None:
@@ -241,6 +261,8 @@ def print_report(report: PlanReport, candidates: int | None) -> None:
         print_table(list(_TERMS), [_numbers(predicted["terms"])], right=_TERMS)
         print_lines("")
     print_candidates(report["candidates"], candidates, report["target"])
+    if "library" in report:
+        print_library(report["library"])
     if (vendors := _vendors(report)) is not None:
         times = f", {vendors['seconds'] / predicted['seconds']:.2f} times as long" if predicted["seconds"] else ""
         print_lines("", f"{_VENDORS} (the vendor's pattern): {cycles_and_time(vendors)}{times}")

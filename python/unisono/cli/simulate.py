@@ -136,7 +136,7 @@ def simulate(
     if what is not None and where is not None:
         _check_memory(what, where)
     of_file = what is not None and file_or_collective is not None and is_file(file_or_collective)
-    if of_file and not SIMULATORS[simulator].takes_model:
+    if of_file and not SIMULATORS[simulator].takes_model and options["model"] != "data-sheet":
         refuse_unused(MODEL_OF_FILE)
     if what is not None and given.late is not None and len(given.late) != what.ranks:
         raise InputError(f"--late gives the start of {len(given.late)} ranks, and there are {what.ranks}")
@@ -146,7 +146,7 @@ def simulate(
         nodes = what.nodes
         pes = checked_pes((trace_pes or TracedPes(SAMPLED)).of(nodes), nodes)
     # Some simulators price messages by the model; on other machines it only plans.
-    model = options["model"] if simulator in by_model else None
+    model = options["model"] if simulator in by_model or options["model"] == "data-sheet" else None
     of_wafer: dict[str, Any] = {"queue_depth": queue_depth, "noop_probability": noop_probability, "seed": seed}
     of_goal = {"goal": given.goal, "parameters": None if given.goal is None else given.parameters}
     measured, rows = None, None
@@ -248,6 +248,7 @@ def _asked(
         "bytes": size,
         "sim": simulator,
         "model": model or described.get("model"),
+        "rates": None if machine is None else machine.rates(model),
         "queue_depth": described.get("queue_depth") if depth is None else depth,
         "deadlock": [],
         "files": [],

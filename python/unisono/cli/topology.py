@@ -163,7 +163,9 @@ def _print(machine: Machine, report: dict[str, Any]) -> None:
 
 def _injection(report: dict[str, Any]) -> str:
     least, most = number(report["injection_gbps_least"]), number(report["injection_gbps"])
-    return f"{most} Gb/s an accelerator" if least == most else f"{least} to {most} Gb/s an accelerator"
+    measured = report["measured_injection_gbps"]
+    reached = "" if measured is None else f", {number(measured)} as measured"
+    return f"{most if least == most else f'{least} to {most}'} Gb/s an accelerator{reached}"
 
 
 def _dollars(amount: float | None) -> str:

@@ -28,6 +28,7 @@ from unisono.cli._programs import parse_algorithms, parse_changes, print_step
 from unisono.cli._recording import print_notes, rounds_option
 from unisono.cli._sources import LIST, NAMED_WORKLOAD, NOT_A_SCRIPT, PROGRAM, refuse_unused
 from unisono.cli._types import MACHINE
+from unisono.machines.descriptions import by_rates
 from unisono.tasks.recording import record
 
 __all__ = ["workload"]
@@ -62,6 +63,7 @@ _BY = {"model": "by the model", "flow": "by flows", "packet": "packet by packet"
     help="Of a program, as in allreduce=ring. On switches that reduce: in-network [default], rabenseifner or "
     "recursive-doubling.",
 )
+@click.option("--model", metavar="data-sheet", help="The rates of the data sheet, without what was measured.")
 @click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the iteration.")
 @click.option(
     "--from",
@@ -90,6 +92,7 @@ def workload(
     nodes: int | None,
     minibatch: int | None,
     algorithm: str | None,
+    model: str | None,
     plot: str | None,
     source: str | None,
     ranks: int | None,
@@ -116,11 +119,12 @@ def workload(
         check_picture(plot)
         with working(f"timing {source}"):
             graph, notes = _recorded(source, words, ranks, rounds, strict=strict) if is_script else (source, [])
-            place = unisono.machine(machine, nodes=nodes, failed=fail)
+            place = by_rates(unisono.machine(machine, nodes=nodes, failed=fail), model)
             # Another machine is asked for as this one is: with as many nodes, without what failed.
             for change in changes:
                 if "machine" in change:
-                    change["machine"] = unisono.machine(str(change["machine"]), nodes=nodes, failed=fail)
+                    other = unisono.machine(str(change["machine"]), nodes=nodes, failed=fail)
+                    change["machine"] = by_rates(other, model)
             program = unisono.step(
                 graph,
                 place,
@@ -161,7 +165,7 @@ def workload(
     if name in [preset["name"] for preset in training.PRESETS]:
         if level != "model" or plot is not None:
             raise click.UsageError(f"{name} runs on switches that reduce: --level packet and --plot are for networks")
-        where = unisono.machine(machine, nodes=nodes, failed=fail)
+        where = by_rates(unisono.machine(machine, nodes=nodes, failed=fail), model)
         report = unisono.workload(name, where, overlap=not no_overlap, minibatch=minibatch, algorithm=algorithm)
         how = "" if report["overlap"] else ", without overlap"
         trained = f"{report['minibatch']} images a node, gradients by {report['algorithm']}{how}"
@@ -173,7 +177,7 @@ def workload(
         raise click.UsageError(f"{only}; 'unisono workload --from {name}' takes --nodes and --algorithm on networks")
     check_picture(plot)
     with working(f"running {name}"):
-        network = unisono.machine(machine, failed=fail)
+        network = by_rates(unisono.machine(machine, failed=fail), model)
         report = unisono.workload(name, network, level=level, overlap=not no_overlap)
     _draw(report, plot)
     on = f"{report['accelerators']} accelerators of {report['machine']}{without(network)}, by {level}"

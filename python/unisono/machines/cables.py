@@ -10,6 +10,7 @@ from unisono.machines.descriptions import machine
 __all__ = ["same_cables", "stated_rates", "with_rate"]
 
 _RATE = re.compile(r"(?<=\bgbps=)[^\s#]+")
+_MEASURED = re.compile(r"(?<=\bmeasured=)[^\s#]+")
 
 
 def same_cables(one: Machine, other: Machine) -> bool:
@@ -38,11 +39,16 @@ def with_rate(network: Machine, old: str, new: str) -> Machine:
         known = f"those of {network.name} state {', '.join(rates)}" if rates else f"none of {network.name} states one"
         raise InputError(f"no cable states gbps={old}; {known}")
 
-    def changed(rate: re.Match[str]) -> str:
-        return repr(after) if float(rate[0]) == before else rate[0]
+    def changed(line: str) -> str:
+        stated = _RATE.search(line)
+        if stated is None or float(stated[0]) != before:
+            return line
+        # A cable of another rate is measured at the same share of it.
+        return _MEASURED.sub(lambda found: repr(float(found[0]) / before * after), _RATE.sub(repr(after), line))
 
     table = tomllib.loads(network.to_toml())
-    table["topology"] |= {key: _RATE.sub(changed, text) for key, text in _texts(network).items()}
+    texts = {key: "\n".join(map(changed, text.split("\n"))) for key, text in _texts(network).items()}
+    table["topology"] |= texts
     return machine(table)
 
 

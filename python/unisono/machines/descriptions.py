@@ -12,7 +12,10 @@ from unisono.base.inputs import MachineLike, is_whole, items, whole
 from unisono.base.messages import shown
 from unisono.machines.graphs import is_graph, of_graph
 
-__all__ = ["Shape", "machine", "of_ranks", "shape_of", "with_shape"]
+__all__ = ["DATA_SHEET", "Shape", "by_rates", "machine", "of_ranks", "shape_of", "with_shape"]
+
+#: The model of networks that leaves out what was measured.
+DATA_SHEET = "data-sheet"
 
 #: A grid: ``"512"``, ``"512x512"``, ``512`` or ``(rows, columns)``.
 Shape = str | SupportsIndex | Sequence[SupportsIndex]
@@ -106,6 +109,10 @@ def _machine(name: Any) -> Machine:
     if text in presets:
         return Machine.preset(text)
     if not (looks_like_a_path or is_file(text)):
+        if (now := names.RENAMED_PRESETS.get(text)) is not None:
+            raise InputError(
+                f"the preset '{text}' is '{now}' now, which has what was measured; --model data-sheet leaves that out"
+            )
         known = names.preset(text)
         if known is None:
             near = names.did_you_mean(text, presets)
@@ -173,3 +180,18 @@ def of_ranks(machine_or_name: MachineLike, ranks: int, purpose: str) -> Machine:
     found = with_shape(machine_or_name, ranks)
     require_offer(found, "messages", purpose)
     return found
+
+
+def by_rates(on: MachineLike, model: str | None) -> Machine:
+    """The machine with the rates that a model of workloads takes.
+
+    Raises:
+        InputError: no such model, or a machine without a data sheet.
+
+    """
+    found = machine(on)
+    if model is None:
+        return found
+    if model != DATA_SHEET:
+        raise InputError(f"{shown(model)} is not a model of workloads; accepted is {DATA_SHEET}")
+    return found.data_sheet()

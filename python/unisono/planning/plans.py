@@ -29,6 +29,7 @@ def plan(
     model: str | None = None,
     target: str | None = None,
     library: str | os.PathLike[str] | None = None,
+    as_library: str | None = None,
 ) -> Plan:
     """The best schedule of a collective by the machine's model, beside every candidate.
 
@@ -45,8 +46,11 @@ def plan(
     that a ``.plan`` for MPI programs can hold. Each candidate's ``expressible`` is then True or False, with the
     reason in ``refused``, or None if it was not found out.
 
+    ``as_library="nccl"`` adds to the report what NCCL itself chooses on the machine, by the cost model that it has for
+    its own algorithms: ``report()["library"]``. The machine must state its GPUs in a table ``[gpu]``.
+
     Raises:
-        InputError: a name, size, shape or root that does not exist, or a library without a table.
+        InputError: a name, size, shape or root that does not exist, or a library without a table or a model.
         UnsupportedError: the algorithm does not support this case.
         NotExpressibleError: the target can express no candidate.
         OSError: the library cannot be read.
@@ -65,7 +69,8 @@ def plan(
             + ("a plan without a target" if form is None else form)
         )
     image = None if library is None else read_bytes(library, MOST_LIBRARY_BYTES)
-    return _core.plan(kind, on, count, of, how, at, only, params, model, target=form, library=image)
+    own = None if as_library is None else names.named("the library", as_library)
+    return _core.plan(kind, on, count, of, how, at, only, params, model, target=form, library=image, behaves_as=own)
 
 
 def bounds(

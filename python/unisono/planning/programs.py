@@ -14,6 +14,7 @@ from unisono.base.messages import shown
 from unisono.base.names import did_you_mean, named
 from unisono.base.reports import StepReport
 from unisono.machines.cables import same_cables, stated_rates, with_rate
+from unisono.machines.descriptions import by_rates
 from unisono.machines.descriptions import machine as machine_of
 from unisono.planning.emission import emit_files
 
@@ -99,6 +100,7 @@ def step(
     level: str = "model",
     algorithms: Mapping[str, str] | None = None,
     what_if: Iterable[Mapping[str, object]] = (),
+    model: str | None = None,
 ) -> StepReport:
     """One step of a program of another tool on a machine.
 
@@ -116,7 +118,8 @@ def step(
     other ``tflops`` and ``memory_gb_per_second``, another ``machine``, links and nodes that ``fail``, and another
     algorithm of a kind of collective (``{"allreduce": "ring"}``).
 
-    ``ranks`` is the number of ranks of a program of tasks.
+    ``ranks`` is the number of ranks of a program of tasks. ``model="data-sheet"`` takes the rates of the data sheet
+    alone.
 
     Raises:
         InputError: a file that is not a program, a machine that is too small, no rates of the accelerator.
@@ -128,7 +131,7 @@ def step(
         given = "strict" if strict else "ranks"
         raise InputError(f"{given} is for a program that is read, and {program.name} is read already; drop it")
     graph = program if isinstance(program, WorkloadGraph) else read_workload(program, strict=strict, ranks=ranks)
-    found = machine if isinstance(machine, Machine) else machine_of(machine)
+    found = by_rates(machine, model)
     rates = dict(zip(_RATES, (tflops, memory_gb_per_second), strict=True))
     _require_effect(graph, rates)
     by = dict(algorithms or {})
@@ -170,6 +173,7 @@ def _timed(
     report = graph.time(machine, _accelerator(machine, rates), overlap, level, algorithms)
     cost = price(machine)
     report["cost_usd"] = cost
+    report["rates"] = machine.rates()
     report["time_x_cost"] = None if cost is None else report["seconds"] * cost
     return report
 

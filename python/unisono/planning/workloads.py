@@ -4,13 +4,13 @@ import os
 from typing import SupportsIndex
 
 from unisono import _core, training
-from unisono._core import InputError, Machine, workload_presets
+from unisono._core import InputError, workload_presets
 from unisono.base.files import MOST_DESCRIPTION_BYTES, exists, file_name, is_file, read_text, title
 from unisono.base.inputs import MachineLike, whole
 from unisono.base.messages import shown
 from unisono.base.names import named
 from unisono.base.reports import WorkloadReport
-from unisono.machines.descriptions import machine as machine_of
+from unisono.machines.descriptions import by_rates
 
 __all__ = ["workload"]
 
@@ -23,6 +23,7 @@ def workload(
     overlap: bool = True,
     minibatch: SupportsIndex | None = None,
     algorithm: str | None = None,
+    model: str | None = None,
 ) -> WorkloadReport:
     """One iteration of the workload of that name, or of that TOML file, on a network; or vgg16 on switches that reduce.
 
@@ -33,7 +34,8 @@ def workload(
     communication before it.
 
     ``vgg16`` has a ``minibatch`` of images a node, 128 by default, and reduces its gradients by ``algorithm``,
-    in-network by default; other workloads have neither.
+    in-network by default; other workloads have neither. ``model="data-sheet"`` takes the rates of the data sheet
+    alone.
 
     Raises:
         InputError: no such workload, a damaged file, a machine of another kind or too small.
@@ -41,13 +43,13 @@ def workload(
         SimulationError: the packets stop.
 
     """
-    text = file_name(name)
+    text, on = file_name(name), by_rates(machine, model)
     if text in [preset["name"] for preset in training.PRESETS]:
         if level != "model":
             raise InputError(f"{text} runs by the model; level {shown(level)} is for workloads on networks")
         images = training.MINIBATCH if minibatch is None else whole("the minibatch", minibatch)
         by = "in-network" if algorithm is None else named("the algorithm", algorithm)
-        return training.report(_machine(machine), images, by, overlap=overlap)
+        return training.report(on, images, by, overlap=overlap)
     if minibatch is not None or algorithm is not None:
         raise InputError("minibatch and algorithm are for vgg16; other workloads name their algorithms in their files")
     presets = [preset["name"] for preset in workload_presets()]
@@ -58,8 +60,6 @@ def workload(
                 f"the workload file '{title(text)}' does not exist; the workloads are {', '.join(presets)}"
             )
         read = read_text(text, MOST_DESCRIPTION_BYTES)
-    return _core.workload(title(text), read, _machine(machine), named("level", level), overlap)
-
-
-def _machine(machine: MachineLike) -> Machine:
-    return machine if isinstance(machine, Machine) else machine_of(machine)
+    report = _core.workload(title(text), read, on, named("level", level), overlap)
+    report["rates"] = on.rates()
+    return report

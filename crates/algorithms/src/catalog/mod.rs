@@ -7,6 +7,7 @@ mod binomial;
 mod bruck;
 mod bucket;
 mod chain;
+mod circulant;
 mod concurrent_flow;
 mod dissemination;
 mod dual_rings;
@@ -36,6 +37,7 @@ pub(crate) mod slack_tree;
 mod snake;
 mod star;
 mod swing;
+mod torus_trees;
 mod tree;
 pub(crate) mod two_phase;
 pub(crate) mod two_phase_searched;
@@ -59,6 +61,7 @@ pub const ALGORITHMS: &[&dyn Algorithm] = &[
     &Among(bruck::Bruck),
     &Among(bucket::Bucket),
     &Line(chain::Chain),
+    &Among(circulant::Circulant),
     &Among(concurrent_flow::ConcurrentFlow),
     &Among(dissemination::Dissemination),
     &Among(dual_rings::DualRings),
@@ -88,6 +91,7 @@ pub const ALGORITHMS: &[&dyn Algorithm] = &[
     &snake::Snake,
     &Line(star::Star),
     &Among(swing::Swing),
+    &Among(torus_trees::TorusTrees),
     &Line(tree::Tree),
     &Line(two_phase::TwoPhase),
     &Line(two_phase_searched::TwoPhaseSearched),

@@ -153,7 +153,13 @@ impl Algorithm for ReduceBroadcast {
                 rounds.extend(more);
                 Some(Profile::Rounds(rounds))
             }
-            Profile::Exchanges(_) | Profile::Trees(_) | Profile::Registers(_) => None,
+            Profile::Exchanges(mut exchanges) => {
+                let (broadcast, inner, rest) = broadcast_part(case, params).ok()?;
+                let Profile::Exchanges(more) = broadcast.profile(&inner, &rest)? else { return None };
+                exchanges.extend(more);
+                Some(Profile::Exchanges(exchanges))
+            }
+            Profile::Trees(_) | Profile::Registers(_) => None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! What algorithms among ranks share: ranks that all reach each other by messages, on a cluster or a node.
 
 mod blocks;
+pub mod circulant;
 pub mod extents;
 mod fold;
 pub mod halving;
@@ -9,6 +10,7 @@ mod lanes;
 mod ring;
 pub mod segments;
 pub mod shapes;
+pub mod torus_trees;
 pub mod tree;
 mod unit;
 

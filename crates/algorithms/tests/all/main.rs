@@ -4,6 +4,7 @@ mod multiplying;
 mod registers;
 mod catalog {
     mod auto_gen;
+    mod circulant;
     mod elimination {
         mod halving;
     }
@@ -16,9 +17,11 @@ mod line {
 }
 mod ranks {
     mod blocks;
+    mod circulant;
     mod extents;
     mod fold;
     mod hamilton;
+    mod torus_trees;
     mod tree;
 }
 mod switches {

@@ -5,12 +5,15 @@ pub mod bounds;
 mod group_loads;
 mod loads;
 mod model;
+pub mod nccl;
 mod routed;
 mod schedule;
 mod speeds;
 mod timetable;
 mod together;
 mod used_links;
+
+use std::sync::OnceLock;
 
 use unisono_machine::{
     MachineError,
@@ -33,6 +36,9 @@ pub struct NetworkPart {
     pub model: NetworkModel,
     /// The links between the ranks.
     pub fabric: Fabric,
+    extents: Vec<u32>,
+    /// The same part of the data sheet, where the network has a measured side.
+    sheet: OnceLock<Box<NetworkPart>>,
 }
 
 impl NetworkPart {
@@ -62,6 +68,18 @@ impl NetworkPart {
                 fabric.with_latencies(links.map(|link| ((link.from, link.to), model.speeds().alpha_ns(link.speed))))
             }
         };
-        Ok(Self { network: network.clone(), topology, model, fabric })
+        let (network, extents, sheet) = (network.clone(), extents.to_vec(), OnceLock::new());
+        Ok(Self { network, topology, model, fabric, extents, sheet })
+    }
+
+    /// Returns the part with the rates of the data sheet, which lower bounds read.
+    pub fn of_data_sheet(&self) -> &Self {
+        if !self.network.is_measured() {
+            return self;
+        }
+        self.sheet.get_or_init(|| {
+            let part = Self::new(&self.network.data_sheet(), self.model.places().to_vec(), &self.extents);
+            Box::new(part.expect("rates do not change whether a topology closes"))
+        })
     }
 }

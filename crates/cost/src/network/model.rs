@@ -81,7 +81,7 @@ impl NetworkModel {
             signal_ns: network.signal_ns,
             launch_ns: network.launch_ns,
             copy_ns_per_byte: network.copy_ns_per_byte,
-            ns_per_byte: 8.0 / network.link_gbps / planes,
+            ns_per_byte: 8.0 / network.own_speed().gbps / planes,
             reduce_ns_per_byte: network.gamma_ns_per_byte / planes,
             packet_bytes: u64::from(network.packet_bytes) * u64::from(network.planes),
             places_of_buffer: (network.buffer_bytes / u64::from(network.packet_bytes.max(1))).max(1),

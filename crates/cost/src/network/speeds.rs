@@ -28,7 +28,7 @@ impl Speeds {
             same_ns: same.then_some(alphas_ns[0]),
             mean_ns: if same { alphas_ns[0] } else { plane.links().iter().map(alpha).sum::<f64>() / links },
             links_ns: speeds.iter().map(|s| s.latency_ns).collect(),
-            weights: speeds.iter().map(|s| network.link_gbps / s.gbps).collect(),
+            weights: speeds.iter().map(|s| network.own_speed().gbps / s.gbps).collect(),
             alphas_ns,
         }
     }

@@ -23,7 +23,7 @@ pub fn groups_together<'a>(
     collective: &Collective,
     groups: impl Iterator<Item = &'a [u32]> + Clone,
 ) -> Option<(&'static dyn Bound, Time)> {
-    let block = collective.bytes() as f64;
+    let (part, block) = (part.of_data_sheet(), collective.bytes() as f64);
     let ns = |units: f64| Time::from_ns(units * block / part.fabric.graph().bytes_per_ns());
     let (mut cut, mut partition) = (0.0_f64, 0.0_f64);
     for parts in part.fabric.parts() {
@@ -57,6 +57,7 @@ pub fn messages_together(
     bytes: u64,
     pairs: impl Iterator<Item = (u32, u32)> + Clone,
 ) -> (&'static dyn Bound, Time) {
+    let part = part.of_data_sheet();
     let time = |parts: &Parts| {
         let mut borders = Borders::new(parts);
         for (from, to) in pairs.clone() {

@@ -9,3 +9,6 @@ mod endpoint {
 mod in_network {
     mod host;
 }
+mod network {
+    mod nccl;
+}

@@ -13,6 +13,7 @@ pub type Settings = Vec<(&'static str, String)>;
 pub type Translate = fn(&[(String, String)], u32) -> Result<Settings, String>;
 
 /// The target's own algorithm for one of ours, which may have several.
+#[derive(Clone, Copy)]
 pub struct Counterpart {
     pub kind: Kind,
     pub ours: &'static str,

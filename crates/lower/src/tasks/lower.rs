@@ -10,10 +10,11 @@
 //! A switch is a further rank of the graph. Its messages are on CPU 0 and its reduces on the CPUs of its engines, to
 //! which its lanes are dealt. A reduce there counts the bytes of its result, because the operands come in side by side.
 
-use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, TaskId, limits, narrow, rounded};
+use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, StreamId, TaskId, limits, narrow, rounded, rounded_up};
+use unisono_machine::network::Switches;
 use unisono_schedule::{Flow, Schedule, verify::Verified};
 
-use super::{Builder, Kind, Passes, Task, TaskError, TaskGraph};
+use super::{Builder, Kind, Passes, Task, TaskError, TaskGraph, crossings};
 
 /// Bytes and steps of an instruction or a stream, with the flow of the schedule.
 const BYTES_EACH: u128 = 96;
@@ -34,19 +35,16 @@ pub fn from_schedule(proven: &Verified) -> Result<TaskGraph, TaskError> {
 /// As [`from_schedule`]; the schedule is not well-formed, or has nodes that are no ranks.
 pub fn draft(schedule: &Schedule) -> Result<TaskGraph, TaskError> {
     schedule.check_ranks_only().map_err(TaskError::Switches)?;
-    draft_with_switches(schedule, |_| 1, Charges::default())
+    draft_with_switches(schedule, (&Switches::default(), &[]), Charges::default())
 }
 
-/// The task graph of a schedule some of whose nodes are switches. `engines` gives the number of engines of each node.
+/// The task graph of a schedule some of whose nodes are switches: what the switches of a network compute, and the place
+/// of each node there; without places, node k is on place k.
 ///
 /// # Errors
 /// As [`from_schedule`], which refuses switches.
-pub fn with_switches(
-    proven: &Verified,
-    engines: impl Fn(NodeId) -> u8,
-    charges: Charges,
-) -> Result<TaskGraph, TaskError> {
-    draft_with_switches(proven.schedule(), engines, charges)
+pub fn with_switches(proven: &Verified, on: (&Switches, &[u32]), charges: Charges) -> Result<TaskGraph, TaskError> {
+    draft_with_switches(proven.schedule(), on, charges)
 }
 
 /// As [`draft`], with switches.
@@ -55,10 +53,10 @@ pub fn with_switches(
 /// As [`draft`], which refuses switches.
 pub fn draft_with_switches(
     schedule: &Schedule,
-    engines: impl Fn(NodeId) -> u8,
+    on: (&Switches, &[u32]),
     charges: Charges,
 ) -> Result<TaskGraph, TaskError> {
-    whole(schedule, engines, charges, None)
+    whole(schedule, on, charges, None)
 }
 
 /// The task graph of a plan that thread blocks execute.
@@ -67,29 +65,33 @@ pub fn draft_with_switches(
 /// As [`with_switches`].
 pub fn with_thread_blocks(
     proven: &Verified,
-    engines: impl Fn(NodeId) -> u8,
+    on: (&Switches, &[u32]),
     charges: Charges,
     passes: Passes<'_>,
 ) -> Result<TaskGraph, TaskError> {
-    whole(proven.schedule(), engines, charges, Some(passes))
+    whole(proven.schedule(), on, charges, Some(passes))
 }
 
 fn whole(
     schedule: &Schedule,
-    engines: impl Fn(NodeId) -> u8,
+    (switches, places): (&Switches, &[u32]),
     charges: Charges,
     passes: Option<Passes<'_>>,
 ) -> Result<TaskGraph, TaskError> {
     let each = passes.map_or(1, |_| Passes::MOST_TASKS);
     let size = each * (schedule.instr_count() + schedule.stream_count()) as u128;
     limits::admit("the task graph of the schedule", BYTES_EACH * size, STEPS_EACH * size)?;
-    let part = Subgraph { passes, ..Subgraph::drafted(schedule, charges)? };
+    let own: Vec<u32> = schedule.all_nodes().map(|node| node.0).collect();
+    let places = if places.is_empty() { &own } else { places };
+    let part = Subgraph::drafted(schedule, charges)?.in_switches(switches, places);
+    let part = Subgraph { passes, ..part };
     let mut builder = Builder::new();
     let tasks = 2 * schedule.stream_count() + schedule.instr_count() / 2;
     builder.reserve(schedule.node_count(), tasks);
     for node in schedule.all_nodes() {
         builder.rank();
-        let engines = if node.0 < schedule.collective().ranks { 0 } else { engines(node).max(1) };
+        let engines =
+            if node.0 < schedule.collective().ranks { 0 } else { switches.engines(places[node.index()]).max(1) };
         part.lower(&mut builder, node, &Among { engines, ..Among::default() }, None);
     }
     builder.finish()
@@ -103,6 +105,8 @@ pub struct Subgraph<'a> {
     awaited: Vec<InstrId>,
     charges: Charges,
     passes: Option<Passes<'a>>,
+    /// Bytes on a link for a byte of each stream; empty: one each.
+    crossings: Vec<f64>,
 }
 
 /// What ranks are charged besides messages and reductions, in ticks of the simulator's clock.
@@ -150,7 +154,14 @@ impl<'a> Subgraph<'a> {
         let mut awaited: Vec<_> = schedule.dependencies().iter().map(|d| d.1).collect();
         awaited.sort_unstable();
         awaited.dedup();
-        Ok(Self { schedule, flow, awaited, charges, passes: None })
+        Ok(Self { schedule, flow, awaited, charges, crossings: Vec::new(), passes: None })
+    }
+
+    /// Counts what messages of switches put on links; node k is on `places[k]`.
+    #[must_use]
+    pub fn in_switches(self, switches: &Switches, places: &[u32]) -> Self {
+        let crossings = crossings(self.schedule, &self.flow, switches, places);
+        Self { crossings, ..self }
     }
 
     /// Tags that its messages need.
@@ -186,6 +197,7 @@ impl<'a> Subgraph<'a> {
             builder,
             awaited: &self.awaited,
             charges: self.charges,
+            crossings: &self.crossings,
             among,
             receives,
             sends,
@@ -230,6 +242,7 @@ pub(super) struct Lower<'a> {
     pub(super) builder: &'a mut Builder,
     awaited: &'a [InstrId],
     charges: Charges,
+    crossings: &'a [f64],
     among: &'a Among<'a>,
     /// Of the instruction in work.
     receives: Vec<Task>,
@@ -317,7 +330,14 @@ impl Lower<'_> {
     fn messages(&mut self, id: InstrId) {
         let (schedule, flow) = (self.schedule, self.flow);
         let element_bytes = schedule.collective().dtype.bytes();
-        let bytes = |elements: u32| u64::from(elements) * element_bytes;
+        let crossings = self.crossings;
+        let bytes = |stream: StreamId, elements: u32| {
+            let bytes = u64::from(elements) * element_bytes;
+            match crossings.get(stream.index()) {
+                Some(&more) if more > 1.0 => rounded_up(bytes as f64 * more),
+                _ => bytes,
+            }
+        };
         let among = self.among;
         let rank = |node: u32| among.ranks.map_or(node, |ranks| ranks[node as usize]);
         self.receives.clear();
@@ -325,13 +345,14 @@ impl Lower<'_> {
             let from = rank(schedule.stream(stream).source.0);
             // What begins before this piece was received with an earlier one.
             let new = Flow::touching(flow.writers(stream), span).iter().filter(|p| p.start >= span.start);
-            self.receives
-                .extend(new.map(|p| Task::receive(from, bytes(schedule.instr(p.instr).len), among.tag + stream.0)));
+            self.receives.extend(
+                new.map(|p| Task::receive(from, bytes(stream, schedule.instr(p.instr).len), among.tag + stream.0)),
+            );
         }
         self.sends.clear();
         for (stream, span) in flow.pushes(schedule, id) {
             let to = schedule.stream_sinks(stream).iter();
-            self.sends.extend(to.map(|sink| Task::send(rank(sink.0), bytes(span.len), among.tag + stream.0)));
+            self.sends.extend(to.map(|sink| Task::send(rank(sink.0), bytes(stream, span.len), among.tag + stream.0)));
         }
     }
 

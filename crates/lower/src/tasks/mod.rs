@@ -7,6 +7,7 @@
 
 mod blocks;
 mod builder;
+mod crossings;
 mod error;
 mod graph;
 mod lower;
@@ -16,6 +17,7 @@ use builder::MOST_TASKS;
 
 pub use blocks::Passes;
 pub use builder::Builder;
+pub use crossings::crossings;
 pub use error::TaskError;
 pub use graph::{ANY, Kind, Task, TaskGraph};
 pub use lower::{

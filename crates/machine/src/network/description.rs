@@ -5,7 +5,10 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 use unisono_base::excerpt;
 
-use super::{FAMILIES, Failure, Plane, SWITCH_PORTS, Speed, SwitchClass, ThreadBlock, Topology, failures::degraded};
+use super::{
+    DATA_SHEET, FAMILIES, Failure, Gpu, NcclTimes, Plane, SWITCH_PORTS, Speed, SwitchClass, ThreadBlock, Topology,
+    failures::degraded,
+};
 use crate::{Description, MachineError, MachineText, Shape};
 
 /// Rates of links that are accepted.
@@ -80,8 +83,11 @@ pub struct Network {
     pub summary: String,
     /// Equal and independent; a vector is split over them.
     pub planes: u32,
-    /// One direction of one cable.
+    /// One direction of one cable, by its data sheet.
     pub link_gbps: f64,
+    /// The same as programs reached it; without it, `link_gbps` counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured_gbps: Option<f64>,
     pub link_latency_ns: f64,
     /// Of a packet that enters a switch, and of one that leaves it.
     pub input_latency_ns: f64,
@@ -124,6 +130,13 @@ pub struct Network {
     pub prices: Prices,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accelerator: Option<Rates>,
+    /// Kind of the accelerators, for the models of their libraries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<Gpu>,
+    /// Times of NCCL that were measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nccl: Option<NcclTimes>,
+    /// Rates of the thread blocks that execute plans for GPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread_block: Option<ThreadBlock>,
     /// `name` of a family, and its keys.
@@ -159,16 +172,8 @@ impl Description for Network {
         }
     }
 
-    fn notes(&self, _: u64, _: Option<&str>) -> Vec<String> {
-        let is_bare = (self.launch_ns, self.signal_ns, self.host_overhead_ns) == (0.0, 0.0, 0.0);
-        let bare = is_bare.then(|| {
-            format!(
-                "short vectors take longer than these times: launch_ns, signal_ns and host_overhead_ns of {} are 0",
-                self.name
-            )
-        });
-        let failed = (!self.failed.is_empty()).then(|| FAILED.to_owned());
-        failed.into_iter().chain(bare).chain(self.notes.iter().cloned()).collect()
+    fn notes(&self, _bytes: u64, model: Option<&str>) -> Vec<String> {
+        if model == Some(DATA_SHEET) && self.is_measured() { self.data_sheet().sentences() } else { self.sentences() }
     }
 
     /// So many boxes, where the topology is made of boxes or a preset joins boxes like this one.
@@ -184,6 +189,19 @@ impl Description for Network {
 }
 
 impl Network {
+    /// Returns what the times on this machine leave out or assume.
+    fn sentences(&self) -> Vec<String> {
+        let is_bare = (self.launch_ns, self.signal_ns, self.host_overhead_ns) == (0.0, 0.0, 0.0);
+        let bare = is_bare.then(|| {
+            format!(
+                "short vectors take longer than these times: launch_ns, signal_ns and host_overhead_ns of {} are 0",
+                self.name
+            )
+        });
+        let failed = (!self.failed.is_empty()).then(|| FAILED.to_owned());
+        failed.into_iter().chain(self.rates_note()).chain(bare).chain(self.notes.iter().cloned()).collect()
+    }
+
     /// # Errors
     /// A value out of range, or a topology that does not close.
     pub fn check(&self, origin: &str) -> Result<(), MachineError> {
@@ -193,6 +211,7 @@ impl Network {
             let accepted = "a number above 0, from 1e-9 to 1e15";
             return wrong("link_gbps", format!("{:?}", self.link_gbps), accepted);
         }
+        self.check_measured(origin)?;
         let at_least_zero = [
             ("link_latency_ns", self.link_latency_ns),
             ("input_latency_ns", self.input_latency_ns),
@@ -235,6 +254,8 @@ impl Network {
         if self.buffer_bytes < u64::from(self.packet_bytes) {
             return wrong("buffer_bytes", self.buffer_bytes.to_string(), "at least packet_bytes");
         }
+        self.gpu.as_ref().map_or(Ok(()), |gpu| gpu.check(origin))?;
+        self.nccl.as_ref().map_or(Ok(()), |times| times.check(origin))?;
         self.check_switches(origin)?;
         let topology = self.topology(origin)?;
         self.computing(&*topology).map(|_| ())
@@ -259,12 +280,12 @@ impl Network {
     /// Returns the rate of all links of an accelerator on all planes together: the least and the most of all
     /// accelerators.
     pub fn injection_gbps(&self, topology: &dyn Topology) -> [f64; 2] {
-        topology.injection().map(|links| self.link_gbps * links * f64::from(self.planes))
+        topology.injection().map(|links| self.own_speed().gbps * links * f64::from(self.planes))
     }
 
-    /// Returns the speed of links that state none.
+    /// Returns the speed of links that state none, with the measured rate where one is stated.
     pub fn own_speed(&self) -> Speed {
-        Speed { gbps: self.link_gbps, latency_ns: self.link_latency_ns }
+        Speed { gbps: self.measured_gbps.unwrap_or(self.link_gbps), latency_ns: self.link_latency_ns }
     }
 
     /// Returns the speeds of a plane's links by [`super::Link::speed`], with the machine's own in its place.

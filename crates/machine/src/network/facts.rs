@@ -19,6 +19,8 @@ pub struct Facts {
     pub injection_gbps: f64,
     /// Of the accelerator that has least.
     pub injection_gbps_least: f64,
+    /// As programs reached it, of the accelerator that has most; nothing where no rate was measured.
+    pub measured_injection_gbps: Option<f64>,
     pub switches: u64,
     pub cables: Cables,
     /// Nothing where a switch is larger than any that is sold.
@@ -60,9 +62,15 @@ pub struct UnlikeLinks {
 }
 
 impl Network {
+    /// Reports the rates of the data sheet, beside the measured injection.
+    ///
     /// # Errors
     /// Sizes that do not close.
     pub fn facts(&self) -> Result<Facts, MachineError> {
+        if self.is_measured() {
+            let measured = self.injection_gbps(&*self.topology(&self.name)?)[1];
+            return Ok(Facts { measured_injection_gbps: Some(measured), ..self.data_sheet().facts()? });
+        }
         let topology: &dyn Topology = &*self.topology(&self.name)?;
         let (bill, planes) = (topology.bill(), u64::from(self.planes));
         let cost_usd = self.cost_usd(topology);
@@ -78,6 +86,7 @@ impl Network {
             ports: topology.ports(),
             injection_gbps,
             injection_gbps_least,
+            measured_injection_gbps: None,
             switches: planes * bill.switches,
             cables: cables(planes),
             cost_usd,

@@ -56,6 +56,14 @@ pub struct SwitchClass {
     /// From the last operand of a message until its result, or its copies, can leave.
     #[serde(default)]
     pub latency_ns: f64,
+    /// True if one node asks for a sum and then stores it to all, so that what is summed and spread crosses the links
+    /// of that node once more. Of n nodes each does so with a share of 1/n (`multimem.ld_reduce` and `multimem.st` of
+    /// PTX).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pulls: bool,
+    /// The share of the rate of its links that sums and copies reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured_share: Option<f64>,
 }
 
 impl SwitchClass {
@@ -80,6 +88,9 @@ impl SwitchClass {
         if let Some(found) = self.reduce_gbps.filter(|rate| !RATES_GBPS.contains(rate)) {
             return wrong("switches.reduce_gbps", format!("{found:?}"), "a number above 0, from 1e-9 to 1e15");
         }
+        if let Some(found) = self.measured_share.filter(|share| !(1e-3..=1.0).contains(share)) {
+            return wrong("switches.measured_share", format!("{found:?}"), "a number from 0.001 to 1");
+        }
         if !(0.0..=MOST_LATENCY_NS).contains(&self.latency_ns) {
             return wrong("switches.latency_ns", format!("{:?}", self.latency_ns), "a number from 0 to 1e12");
         }
@@ -88,6 +99,25 @@ impl SwitchClass {
 
     fn lists_none(&self) -> bool {
         self.nodes.is_empty() && self.inside.is_empty() && self.outside.is_empty()
+    }
+}
+
+/// A switch that forwards.
+impl Default for SwitchClass {
+    fn default() -> Self {
+        Self {
+            nodes: Vec::new(),
+            inside: Vec::new(),
+            outside: Vec::new(),
+            multicast: false,
+            operators: Vec::new(),
+            dtypes: Vec::new(),
+            engines: one(),
+            reduce_gbps: None,
+            latency_ns: 0.0,
+            pulls: false,
+            measured_share: None,
+        }
     }
 }
 
@@ -127,6 +157,15 @@ impl Switches {
     /// Returns the nanoseconds that an engine of a node takes for a byte of a result in its plane.
     pub fn reduce_ns_per_byte(&self, node: u32) -> f64 {
         self.class(node).and_then(|class| class.reduce_gbps).map_or(0.0, |gbps| 8.0 / gbps)
+    }
+
+    /// Returns the bytes that cross a link of a node for a byte of a message that it reduces from `operands` nodes and
+    /// sends to `sinks` nodes; 1 where nothing is computed.
+    pub fn crossings(&self, node: u32, operands: usize, sinks: usize) -> f64 {
+        self.class(node).map_or(1.0, |class| {
+            let asked = if class.pulls && operands > 1 && sinks > 1 { 1.0 / operands as f64 } else { 0.0 };
+            (1.0 + asked) / class.measured_share.unwrap_or(1.0)
+        })
     }
 
     /// Returns the number of reductions that a node works on at a time.

@@ -14,7 +14,7 @@ use unisono_emit::tuning::Spread;
 use unisono_lower::{Placed, Placement};
 use unisono_machine::{
     Machine, Shape,
-    network::{AcceleratorGrid, Network},
+    network::{AcceleratorGrid, DATA_SHEET, Network},
 };
 use unisono_schedule::Schedule;
 use unisono_sim::network::Interconnect;
@@ -41,17 +41,21 @@ enum Model {
     Links,
     /// By the simulator, after [`Model::Links`] found those that are worth it.
     Packets(Box<Interconnect>),
+    /// As [`Model::Links`], with the rates of the data sheet.
+    DataSheet,
 }
 
 impl Model {
-    const NAMES: [&str; 2] = ["links", "packets"];
+    const NAMES: [&str; 3] = ["links", "packets", DATA_SHEET];
 
     fn new(name: Option<&str>, network: &Network) -> Result<Self, PlanError> {
         match name {
             None | Some("links") => Ok(Self::Links),
+            Some(DATA_SHEET) => Ok(Self::DataSheet),
             Some("packets") => Ok(Self::Packets(Box::new(Interconnect::new(network)?))),
             Some(found) => {
-                let accepted = format!("{} on a network", Self::NAMES.join(" and "));
+                let [first, second, third] = Self::NAMES;
+                let accepted = format!("{first}, {second} and {third} on a network");
                 Err(PlanError::Model { found: found.to_owned(), accepted })
             }
         }
@@ -61,6 +65,7 @@ impl Model {
         match self {
             Self::Links => Self::NAMES[0],
             Self::Packets(_) => Self::NAMES[1],
+            Self::DataSheet => Self::NAMES[2],
         }
     }
 }
@@ -91,6 +96,8 @@ fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
 
 fn on_network(asked: &Asked, network: &Network) -> Result<OnNetwork, PlanError> {
     let model = Model::new(asked.model, network)?;
+    let sheet = matches!(model, Model::DataSheet).then(|| network.data_sheet());
+    let network = sheet.as_ref().unwrap_or(network);
     let all = network.topology(&network.name)?.extents();
     let (nodes, extents) = match &asked.part {
         Part::All => part(AcceleratorGrid::new(&network.name, &all, None)?),
@@ -187,7 +194,7 @@ impl Target for OnNetwork {
     ) -> Result<Option<Timed>, PlanError> {
         let most_ns = match self.model {
             // Of times that differ by less than this none is dropped.
-            Model::Links => most.seconds * 1e9 * (1.0 + 1e-9) + 1e-3,
+            Model::Links | Model::DataSheet => most.seconds * 1e9 * (1.0 + 1e-9) + 1e-3,
             Model::Packets(_) => f64::INFINITY,
         };
         self.timed_within(collective, algorithm, params, most_ns)
@@ -234,7 +241,7 @@ impl Target for OnNetwork {
         let steps = STEPS_OF_INSTRUCTION * u128::from(instructions);
         let is_closed = matches!(best.source, TimeSource::Exchanges | TimeSource::Trees);
         let is_listed = best.source == TimeSource::Messages;
-        if !matches!(self.model, Model::Links) || !is_closed && !is_listed || steps > *left {
+        if matches!(self.model, Model::Packets(_)) || !is_closed && !is_listed || steps > *left {
             return Ok(None);
         }
         let placed = build(algorithm, &case, &best.params)?;
@@ -286,7 +293,7 @@ impl Target for OnNetwork {
         let name = schedule.origin();
         self.check_switches(schedule, placement)?;
         let (time, source) = match &self.model {
-            Model::Links => (self.schedule_time(schedule, placement, name)?, TimeSource::Messages),
+            Model::Links | Model::DataSheet => (self.schedule_time(schedule, placement, name)?, TimeSource::Messages),
             Model::Packets(interconnect) => {
                 let time = self.simulated(interconnect, (schedule, placement), name, &mut None)?;
                 (time.expect("the first is simulated"), TimeSource::Simulated)

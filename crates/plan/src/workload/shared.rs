@@ -13,7 +13,7 @@ use unisono_cost::network::{
     GroupLoad, MessageRound, NetworkPart, UsedLinks, groups_together, message_rounds, messages_together,
 };
 use unisono_lower::{Exchange, Flow, tasks::Charges};
-use unisono_machine::network::{MachinesPer, Network};
+use unisono_machine::network::{MachinesPer, Network, Switches};
 use unisono_schedule::Schedule;
 use unisono_workload::Groups;
 
@@ -53,9 +53,9 @@ impl SharedNetwork {
         self.part.model.places()
     }
 
-    /// The reducing engines of the switch on a place.
-    pub fn engines(&self, place: u32) -> u8 {
-        self.part.model.computing().engines(place)
+    /// The sums and copies that its switches make.
+    pub fn computing(&self) -> &Switches {
+        self.part.model.computing()
     }
 
     /// What tasks are charged besides messages and reductions.

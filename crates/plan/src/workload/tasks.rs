@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use unisono_base::TaskId;
 use unisono_lower::tasks::TaskGraph;
+use unisono_machine::network::Switches;
 use unisono_workload::{Compute, Work};
 
 use super::{
@@ -61,8 +62,8 @@ pub fn tasks(workload: &Workload, overlap: bool, on: &NetworkWorkload) -> Result
         _ => 0.0,
     };
     let (rows, places) = ([rows], on.places());
-    let (engines, charges) = (&|_| 0, on.charges());
-    let scheduled = Scheduled { graph: &program, chosen: &chosen, rows: &rows, places, engines, charges, overlap };
+    let (computing, charges) = (&Switches::default(), on.charges());
+    let scheduled = Scheduled { graph: &program, chosen: &chosen, rows: &rows, places, computing, charges, overlap };
     let tasks = program_tasks(&scheduled, &Occurrences::new(&program), seconds)?;
     Ok(Tasks { graph: tasks.graph, watch: tasks.watch, made, rows: rows.into_iter().flatten().flatten().collect() })
 }

@@ -3,7 +3,7 @@
 
 use unisono_algorithms::Params;
 use unisono_collective::Kind;
-use unisono_machine::Machine;
+use unisono_machine::{Machine, network::Network};
 use unisono_plan::{Asked, Part, Problem, plan as plan_of};
 
 /// Nanoseconds of an algorithm, predicted and simulated.
@@ -19,6 +19,11 @@ fn with(machine: &Machine, values: &[(&str, &str)]) -> Machine {
     values.iter().fold(machine.clone(), |machine, (key, value)| machine.with_value(key, value).unwrap())
 }
 
+/// A preset without what was measured.
+fn sheet(name: &str) -> Machine {
+    Machine::preset(name).unwrap().get::<Network>().unwrap().data_sheet().into()
+}
+
 /// Along the longest chain of messages, each has a signal. A switch gets operands without one.
 #[test]
 fn signals_and_the_start_come_once_for_each_step() {
@@ -30,7 +35,7 @@ fn signals_and_the_start_come_once_for_each_step() {
         ("dgx-h100", Kind::Allreduce, "in-network", 1.0),
     ];
     for (machine, kind, name, steps) in cases {
-        let machine = Machine::preset(machine).unwrap();
+        let machine = sheet(machine);
         let charged = with(&machine, &[("signal_ns", "900"), ("launch_ns", "5000")]);
         let [plain, charged] = [&machine, &charged].map(|machine| both(machine, kind, name, 512));
         for (plain, charged) in plain.into_iter().zip(charged) {
@@ -44,7 +49,7 @@ fn signals_and_the_start_come_once_for_each_step() {
 /// comes from others is written in place. With Bruck's algorithm, all 8 blocks are copied once more, into their order.
 #[test]
 fn copies_take_the_time_of_their_bytes() {
-    let machine = Machine::preset("dgx-a100").unwrap();
+    let machine = with(&sheet("dgx-a100"), &[("copy_ns_per_byte", "0")]);
     let [own, slow] = ["0.1", "20"].map(|price| with(&machine, &[("copy_ns_per_byte", price)]));
     let [plain, copied, late] = [&machine, &own, &slow].map(|machine| both(machine, Kind::Allgather, "ring", 4096));
     for ((plain, copied), late) in plain.into_iter().zip(copied).zip(late) {
@@ -60,8 +65,8 @@ fn copies_take_the_time_of_their_bytes() {
 /// NCCL's example kernels state 3.5 us for an allreduce in one step, and 5.6 us in two; the machine file has its values
 /// from these.
 #[test]
-fn the_preset_with_kernels_takes_the_published_floors() {
-    let machine = Machine::preset("dgx-h100-kernels").unwrap();
+fn the_preset_takes_the_published_floors() {
+    let machine = Machine::preset("dgx-h100").unwrap();
     for ns in both(&machine, Kind::Allreduce, "in-network", 8) {
         assert!((ns - 3500.0).abs() < 1.0, "{ns}");
     }
@@ -74,7 +79,7 @@ fn the_preset_with_kernels_takes_the_published_floors() {
 /// Chunks are sent while signals of earlier ones are on the way.
 #[test]
 fn trees_in_switches_do_not_wait_for_signals() {
-    let machine = Machine::preset("dgx-h100").unwrap();
+    let machine = sheet("dgx-h100");
     let charged = with(&machine, &[("signal_ns", "10000")]);
     let params = Params::new().with("chunks", 256).with("embeddings", 1);
     let [plain, charged] = [&machine, &charged].map(|machine| {

@@ -204,9 +204,17 @@ fn exchanges_are_those_of_the_schedule() {
         }
         assert_eq!(stated, found, "{name}");
         let reduced: u64 = exchanges.iter().map(|e| e.reduced).sum();
-        assert!((0..c.ranks).all(|r| work(&schedule, NodeId(r))[2] == reduced), "{name} reduces {reduced} bytes");
+        // On the way to one rank not all do the same.
+        let is_stated = |r: u32| {
+            let found = work(&schedule, NodeId(r))[2];
+            let is_rooted = c.kind.has_root() || algorithm.name() == "reduce-broadcast";
+            if is_rooted { found <= reduced } else { found == reduced }
+        };
+        assert!((0..c.ranks).all(is_stated), "{name} reduces {reduced} bytes");
     });
-    for unit in ["dual-rings", "bucket", "swing", "balanced-shift", "ring", "bidirectional-ring", "pairwise"] {
+    for unit in
+        ["dual-rings", "bucket", "swing", "balanced-shift", "ring", "bidirectional-ring", "pairwise", "circulant"]
+    {
         assert!(units.iter().any(|(name, _)| *name == unit), "{unit} is not among {units:?}");
     }
 }

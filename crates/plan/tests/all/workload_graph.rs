@@ -286,7 +286,7 @@ fn a_message_takes_what_a_permutation_of_one_pair_takes() {
     let permute = message(Work::Permute { bytes: 1 << 20, receivers: 0 }, &[]);
     let mut pair = graph(2, Vec::new(), vec![RankClass { ranks: vec![0, 1], nodes: vec![permute] }]);
     pair.receivers = vec![vec![vec![1, 1]]];
-    for machine in ["torus2d-small", "dgx-h100", "archer"] {
+    for machine in ["torus2d-small", "dgx2", "archer"] {
         let report = on(machine, &program, true);
         let [row] = &report.collectives[..] else { panic!("{:?}", report.collectives) };
         assert_eq!((row.kind, row.group, row.bytes, row.count), ("receive", 2, 1 << 20, 1));

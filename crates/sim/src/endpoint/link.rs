@@ -43,9 +43,10 @@ impl Link {
     #[inline]
     pub fn let_go(&mut self) -> bool {
         self.state -= 1;
-        let is_free = self.state == 0;
-        self.state |= u32::from(is_free) * FREE;
-        is_free
+        if self.state == 0 {
+            self.state = FREE;
+        }
+        self.state == FREE
     }
 
     /// Marks the task as done; returns whether it was not before.

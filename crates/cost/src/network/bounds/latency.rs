@@ -49,8 +49,7 @@ impl Latency {
             kind if kind.has_root() => far(&distances(case.model, places[c.root as usize]), places).0,
             _ => largest(case),
         };
-        let model = case.model;
-        Some(model.launch_ns + farthest + model.overhead_ns + model.signal_ns)
+        Some(farthest + case.model.overhead_ns)
     }
 }
 

@@ -45,10 +45,10 @@ pub struct NetworkCase<'a> {
 }
 
 impl<'a> NetworkCase<'a> {
-    /// Returns the case of a problem on a network.
+    /// Returns the case of a problem on a network, with the rates of the data sheet.
     fn of(problem: &CostProblem<'a>) -> Option<Self> {
         let part: &NetworkPart = problem.on()?;
-        let NetworkPart { network, topology, model, fabric } = part;
+        let NetworkPart { network, topology, model, fabric, .. } = part.of_data_sheet();
         Some(Self { collective: problem.collective, network, topology: &**topology, model, fabric })
     }
 

@@ -13,7 +13,7 @@
 //!
 //! * A switch that computes is a further node. It has no host overhead; its lanes are dealt to its engines, and its
 //!   results can leave its latency later. A message that a switch sends or receives goes over a link between the two
-//!   nodes.
+//!   nodes, with as many bytes as the switch makes of them ([`Switches::crossings`]).
 //!
 //! So segments that follow each other overlap, messages that share a link share its rate, and a round does not wait for
 //! the slowest message of the round before. A channel of a link sends no more packets than its buffer has places for in
@@ -25,6 +25,7 @@ mod unlike;
 mod windows;
 
 use unisono_base::{Diagnostic, Diagnostics, InstrId, NodeId, interrupt::poll, limits, narrow, rounded_up};
+use unisono_lower::tasks::crossings;
 use unisono_machine::network::{Hop, MachinesPer, Plane, Routing, Switches};
 use unisono_schedule::{Flow, Schedule, topological};
 
@@ -161,6 +162,7 @@ impl<'a> Run<'a> {
         let most = if windows.is_some() { most_unlike } else { most };
         let (mut unlike, mut chooses) = (Unlike::new(prices), false);
         let ps_per_byte = prices.ns_per_byte * PS_PER_NS;
+        let crossings = crossings(schedule, flow, prices.computing, prices.places);
         let (mut missing, mut first_message, mut messages) =
             (vec![0; count], Vec::with_capacity(count + 1), Vec::new());
         for id in (0..count).map(InstrId::new) {
@@ -171,7 +173,8 @@ impl<'a> Run<'a> {
             missing[id.index()] += narrow::<u32>(schedule.after(id).len());
             for (stream, span) in flow.pushes(schedule, id) {
                 let bytes = u64::from(span.len) * width;
-                let packets = prices.packets(bytes);
+                let crossing = bytes as f64 * crossings[stream.index()];
+                let packets = prices.packets(rounded_up(crossing));
                 for readers in flow.readers_by_sink(stream) {
                     let before = readers.partition_point(|piece| piece.start <= span.start);
                     let reader = readers[before.saturating_sub(1)].instr;
@@ -181,7 +184,7 @@ impl<'a> Run<'a> {
                     chooses |= is_unlike;
                     let most = if is_unlike { most_unlike } else { most };
                     let parts = packets.min(most);
-                    let part_ps = bytes as f64 / parts as f64 * ps_per_byte;
+                    let part_ps = crossing / parts as f64 * ps_per_byte;
                     let (each, mean) = (narrow(packets.div_ceil(parts)), packets as f64 / parts as f64);
                     let parts = narrow(parts);
                     messages.push(Message {

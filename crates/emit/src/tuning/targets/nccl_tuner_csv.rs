@@ -55,7 +55,43 @@ const fn ring(kind: Kind, ours: &'static str, settings: Translate) -> Counterpar
     Counterpart { kind, ours, theirs: "ring", settings }
 }
 
-const NAMES: &[Counterpart] = &names(settings, in_switches);
+/// The algorithms of NCCL by names of their own, for tables of the library's own model: `nccl-ring` is NCCL's ring, one
+/// a channel. All but rings and trees have protocol simple only.
+const OWN: [(Kind, &str, &str, Translate); 15] = [
+    (Kind::Allgather, "nccl-collnet-direct", "collnet_direct", in_switches),
+    (Kind::Allgather, "nccl-nvls", "nvls", in_switches),
+    (Kind::Allgather, "nccl-pat", "pat", in_switches),
+    (Kind::Allgather, "nccl-ring", "ring", settings),
+    (Kind::Allreduce, "nccl-collnet-chain", "collnet_chain", in_switches),
+    (Kind::Allreduce, "nccl-collnet-direct", "collnet_direct", in_switches),
+    (Kind::Allreduce, "nccl-nvls", "nvls", in_switches),
+    (Kind::Allreduce, "nccl-nvls-tree", "nvls_tree", in_switches),
+    (Kind::Allreduce, "nccl-ring", "ring", settings),
+    (Kind::Allreduce, "nccl-tree", "tree", settings),
+    (Kind::Broadcast, "nccl-ring", "ring", settings),
+    (Kind::Reduce, "nccl-ring", "ring", settings),
+    (Kind::ReduceScatter, "nccl-nvls", "nvls", in_switches),
+    (Kind::ReduceScatter, "nccl-pat", "pat", in_switches),
+    (Kind::ReduceScatter, "nccl-ring", "ring", settings),
+];
+
+const NAMES: &[Counterpart] = &with_own();
+
+const fn with_own() -> [Counterpart; 6 + OWN.len()] {
+    let ours = names(settings, in_switches);
+    let mut all = [ours[0]; 6 + OWN.len()];
+    let mut at = 0;
+    while at < all.len() {
+        all[at] = if at < ours.len() {
+            ours[at]
+        } else {
+            let (kind, ours, theirs, settings) = OWN[at - 6];
+            Counterpart { kind, ours, theirs, settings }
+        };
+        at += 1;
+    }
+    all
+}
 
 fn settings(params: &[(String, String)], _: u32) -> Result<Settings, String> {
     let mut found = vec![("protocol", "simple".to_owned()), ("channels", "0".to_owned())];

@@ -1,10 +1,10 @@
 //! Any graph, from a list of cables.
 //!
-//! A cable is a line `A B` and then, in any order, its kind `dac`, `aoc` or `board`, its rate `gbps=NUMBER`, its
-//! latency `ns=NUMBER`, and the number of equal cables `count=NUMBER`; `#` begins a comment. Nodes below `accelerators`
-//! are accelerators, all others switches. A cable without a kind is copper at an accelerator and optical between
-//! switches. A cable without a rate or a latency has the machine's own, `link_gbps` or `link_latency_ns`. Accelerators
-//! forward packets.
+//! A cable is a line `A B` and then, in any order, its kind `dac`, `aoc` or `board`, its rate `gbps=NUMBER`, the rate
+//! that programs reached `measured=NUMBER`, its latency `ns=NUMBER`, and the number of equal cables `count=NUMBER`; `#`
+//! begins a comment. Nodes below `accelerators` are accelerators, all others switches. A cable without a kind is copper
+//! at an accelerator and optical between switches. A cable without a rate or a latency has the machine's own,
+//! `link_gbps` with `measured_gbps`, or `link_latency_ns`. Accelerators forward packets.
 //!
 //! Routing: `shortest` takes all ways of the fewest cables, whatever their speeds; the virtual channel is the number of
 //! cables still to go, so it falls with every hop (Günther, 1981, turned around). `up-down` directs every cable towards
@@ -186,8 +186,7 @@ impl Graph {
                 return Err(refused(format!("the cable {} {} has both ends at one node", edge.a, edge.b)));
             }
             let usual = if edge.a.min(edge.b) < accelerators { Cable::Dac } else { Cable::Aoc };
-            let stated =
-                Speed { gbps: edge.gbps.unwrap_or(own.gbps), latency_ns: edge.latency_ns.unwrap_or(own.latency_ns) };
+            let stated = edge.speed(own);
             // A cable that states the machine's own numbers is like one that states none.
             let speed = if stated == own { Some(0) } else { plane.speed(stated) };
             let Some(speed) = speed else {

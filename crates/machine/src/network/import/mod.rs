@@ -6,7 +6,7 @@ mod nccl_rates;
 
 use serde::Serialize;
 
-use super::{MachinesPer, Network, Prices};
+use super::{Gpu, MachinesPer, Network, Prices, SwitchClass};
 use crate::{Description, MachineError};
 
 /// How a file is read.
@@ -79,6 +79,7 @@ fn network(asked: &Asked, summary: String, link_gbps: f64, topology: toml::Table
         summary,
         planes: 1,
         link_gbps,
+        measured_gbps: None,
         link_latency_ns: ASSUMED_NS,
         input_latency_ns: 0.0,
         output_latency_ns: 0.0,
@@ -96,6 +97,8 @@ fn network(asked: &Asked, summary: String, link_gbps: f64, topology: toml::Table
         failed: Vec::new(),
         prices: Prices { switch_usd: 0.0, dac_usd: 0.0, aoc_usd: 0.0 },
         accelerator: None,
+        gpu: None,
+        nccl: None,
         thread_block: None,
         topology,
         switches: Vec::new(),

@@ -13,7 +13,8 @@
 //! switches. All NVSwitches are one switch, as in NCCL. Switches that lead nowhere are left out. Rates are those of
 //! NCCL and RCCL: GB/s of an NVLink by `sm` (60: 18, 70 and 80: 20, 86: 12, 90: 20.6, 100: 40.1), of an xGMI link by
 //! `gcn` (24, MI200 36, MI300 48), of PCIe by generation and lanes (8 GT/s x 16: 12), between CPUs by model, of a
-//! network interface by `speed`. The file has no latencies.
+//! network interface by `speed`. They are the measured rates of cables, beside those of data sheets, except between
+//! CPUs and at network interfaces. The file has no latencies.
 //!
 //! The rates between CPUs are those of the branch `dev` of NCCL in 2026, which tells generations of AMD's CPUs apart.
 //!
@@ -32,8 +33,8 @@ use unisono_base::{
 };
 
 use super::{
-    Asked, Format, Network, Refusal,
-    nccl_rates::{between_cpus, nvlink, pcie, sm, xgmi},
+    Asked, Format, Gpu, Network, Refusal, SwitchClass,
+    nccl_rates::{Rate, between_cpus, gpu_of, nvlink, nvls_share, pcie, sm, xgmi},
     network,
 };
 
@@ -69,13 +70,15 @@ enum Kind {
     NvSwitch,
 }
 
-/// Nodes of a box, and its cables with their GB/s.
+/// Nodes of a box, and its cables with their rates.
 #[derive(Default)]
 struct Server {
     kinds: Vec<Kind>,
-    cables: Vec<(usize, usize, f64)>,
+    cables: Vec<(usize, usize, Rate)>,
     /// The latest architecture of a GPU on NVSwitches.
     switched_sm: Option<u32>,
+    /// Of the GPUs of NVIDIA: the least architecture, the most NVLinks, and the CPUs beside them.
+    gpu: Option<Gpu>,
 }
 
 fn read(text: &str, asked: &Asked) -> Result<Network, Refusal> {
@@ -138,10 +141,11 @@ impl Reader {
         }
         for cpus in hosts.values() {
             for (at, &(cpu, rate)) in cpus.iter().enumerate() {
-                reader.found.cables.extend(cpus[at + 1..].iter().map(|&(other, _)| (cpu, other, rate)));
+                reader.found.cables.extend(cpus[at + 1..].iter().map(|&(other, _)| (cpu, other, Rate::of(rate))));
             }
         }
         reader.links(&linked)?;
+        reader.found.gpu = gpu_of(&system.children);
         let hosts: BTreeSet<&String> = reader.gpus.keys().map(|(host, _)| host).collect();
         if hosts.len() > 1 && reader.nvswitch.is_none() {
             let message = format!(
@@ -164,7 +168,7 @@ impl Reader {
     ) -> Result<(), Refusal> {
         if element.name == "nic" {
             let node = self.nic(element)?;
-            let rate = self.found.rate_of(node);
+            let rate = Rate::of(self.found.rate_of(node));
             self.found.cables.push((parent, node, rate));
         }
         if element.name != "pci" {
@@ -231,17 +235,17 @@ impl Reader {
     /// at both, and count once.
     fn links(&mut self, linked: &[Linked]) -> Result<(), Refusal> {
         // From either end; the other end is 0 where it states nothing.
-        let mut between: BTreeMap<(usize, usize), [f64; 2]> = BTreeMap::new();
+        let mut between: BTreeMap<(usize, usize), [Rate; 2]> = BTreeMap::new();
         for &Linked { element, gpu, gpu_element, cpu, host } in linked {
             let each = match element.name.as_str() {
                 "nvlink" => nvlink(gpu_element),
                 "xgmi" => xgmi(gpu_element),
                 // Megabytes a second.
-                "c2c" => element.number("bw", 0, 1 << 40)? as f64 / 1000.0,
+                "c2c" => Rate::of(element.number("bw", 0, 1 << 40)? as f64 / 1000.0),
                 _ => continue,
             };
-            let rate = each * element.number("count", 0, MOST_LINKS)? as f64;
-            if rate == 0.0 {
+            let rate = each.times(element.number("count", 0, MOST_LINKS)? as f64);
+            if rate.sheet == 0.0 {
                 continue;
             }
             let target = element.find("target").map(bus).unwrap_or_default();
@@ -264,10 +268,14 @@ impl Reader {
                 None => continue,
             };
             if other != gpu {
-                between.entry((gpu.min(other), gpu.max(other))).or_default()[usize::from(gpu > other)] += rate;
+                let sides = between.entry((gpu.min(other), gpu.max(other))).or_default();
+                let side = &mut sides[usize::from(gpu > other)];
+                *side = side.plus(rate);
             }
         }
-        self.found.cables.extend(between.into_iter().map(|((a, b), [one, other])| (a, b, one.max(other))));
+        self.found
+            .cables
+            .extend(between.into_iter().map(|((a, b), [one, other])| (a, b, if one < other { other } else { one })));
         Ok(())
     }
 }
@@ -315,7 +323,7 @@ impl Server {
             }
         }
         let mut new = vec![usize::MAX; self.kinds.len()];
-        let mut left = Self { switched_sm: self.switched_sm, ..Self::default() };
+        let mut left = Self { switched_sm: self.switched_sm, gpu: self.gpu, ..Self::default() };
         for node in (0..self.kinds.len()).filter(|&node| !gone[node]) {
             new[node] = left.node(self.kinds[node]);
         }
@@ -361,7 +369,7 @@ impl Server {
             let _ = writeln!(inside, "# {} is {name}", numbers[node]);
         }
         for &(a, b, rate) in &self.cables {
-            let _ = writeln!(inside, "{} {} gbps={} board", numbers[a], numbers[b], 8.0 * rate);
+            let _ = writeln!(inside, "{} {} {} board", numbers[a], numbers[b], rate.words());
         }
         let mut uplinks = String::new();
         let mut nics = 0;
@@ -384,21 +392,40 @@ impl Server {
             topology.insert("inside".to_owned(), inside.into());
             topology.insert("uplinks".to_owned(), uplinks.into());
         }
-        let fastest = self.cables.iter().map(|cable| 8.0 * cable.2).fold(1.0, f64::max);
+        let faster = |one: Rate, other: Rate| if one < other { other } else { one };
+        let fastest = self.cables.iter().map(|cable| cable.2).fold(Rate::of(0.125), faster);
         let boxes = if asked.boxes == 1 { String::new() } else { format!("{} boxes of ", asked.boxes) };
         let summary = format!(
             "{boxes}{gpus} GPU{}, from a topology of NCCL; latencies, packets and buffers are assumed",
             if gpus == 1 { "" } else { "s" }
         );
-        let mut made = network(asked, summary, fastest, topology);
-        made.notes.extend(self.switched_sm.filter(|&sm| sm >= FIRST_SHARP).map(|sm| {
-            format!(
-                "of GPUs with sm {sm} the NVSwitches may copy and reduce (NVLink SHARP), which a topology of NCCL does \
-                 not state and [[switches]] adds"
-            )
-        }));
+        let mut made = network(asked, summary, 8.0 * fastest.sheet, topology);
+        made.measured_gbps = (fastest.measured < fastest.sheet).then_some(8.0 * fastest.measured);
+        made.gpu = self.gpu;
+        if let Some(sm) = self.switched_sm.filter(|&sm| sm >= FIRST_SHARP) {
+            let switch = self.kinds.iter().position(|kind| *kind == Kind::NvSwitch).filter(|&at| self.joins_all(at));
+            made.switches.extend(switch.map(|at| nvls(narrow(numbers[at]), asked.boxes > 1, sm)));
+            let what = if switch.is_some() {
+                "copy and reduce (NVLink SHARP): drop [[switches]] where a virtual machine or a setting turns that off"
+            } else {
+                "may copy and reduce (NVLink SHARP), which a topology of NCCL does not state and [[switches]] adds"
+            };
+            made.notes.push(format!("of GPUs with sm {sm} the NVSwitches {what}"));
+        }
         made.notes.extend(self.odd(&numbers));
         made
+    }
+
+    /// Returns whether a node has a cable to each GPU.
+    fn joins_all(&self, at: usize) -> bool {
+        let is_gpu = |node: usize| matches!(self.kinds[node], Kind::Gpu(..));
+        let joined: BTreeSet<usize> = self
+            .cables
+            .iter()
+            .filter_map(|&(a, b, _)| if a == at { Some(b) } else { (b == at).then_some(a) })
+            .filter(|&node| is_gpu(node))
+            .collect();
+        joined.len() == (0..self.kinds.len()).filter(|&node| is_gpu(node)).count()
     }
 
     /// Returns a sentence about GPUs whose links are unlike those of the others, as those of a broken one are.
@@ -407,7 +434,7 @@ impl Server {
         let mut rates: BTreeMap<usize, f64> = BTreeMap::new();
         for (node, _) in self.kinds.iter().enumerate().filter(|(_, kind)| matches!(kind, Kind::Gpu(..))) {
             let own = self.cables.iter().filter(|&&(a, b, _)| (a == node && is_fast(b)) || (b == node && is_fast(a)));
-            rates.insert(numbers[node], own.map(|cable| cable.2).sum());
+            rates.insert(numbers[node], own.map(|cable| cable.2.measured).sum());
         }
         let has_switch = self.kinds.contains(&Kind::NvSwitch);
         let most = rates.values().copied().fold(0.0, f64::max);
@@ -425,6 +452,20 @@ impl Server {
             "{gpus} {}{more} have slower links to other GPUs than the rest ({most:.1} GB/s): look at the file, or at the box",
             listed.join(", ")
         ))
+    }
+}
+
+/// Returns the NVSwitches of GPUs that multicast and reduce: all of the third generation and later do.
+fn nvls(node: u32, in_boxes: bool, sm: u32) -> SwitchClass {
+    let (nodes, inside) = if in_boxes { (Vec::new(), vec![node]) } else { (vec![node], Vec::new()) };
+    SwitchClass {
+        nodes,
+        inside,
+        multicast: true,
+        operators: vec!["sum".to_owned()],
+        pulls: true,
+        measured_share: Some(nvls_share(sm)),
+        ..SwitchClass::default()
     }
 }
 

@@ -1,22 +1,54 @@
-//! The rates of NCCL and RCCL for the links of a topology, in GB/s.
+//! The rates of NCCL and RCCL for the links of a topology, in GB/s, beside those of data sheets.
 //!
-//! Sources: NVIDIA/nccl, src/graph/topo.h and topo.cc; ROCm/rccl, src/graph/topo.h.
+//! Sources: NVIDIA/nccl, src/graph/topo.h and topo.cc; ROCm/rccl, src/graph/topo.h. Of data sheets: NVLink 1 to 5 with
+//! 20, 25, 25 (14.0625 of the GPUs with sm 86), 25 and 50 GB/s a link and direction; Infinity Fabric with 50 GB/s, of
+//! MI300 64 and of MI350 76.8; PCIe with its coding of 8 bits in 10, and of 128 in 130 from the third generation on.
 
 use unisono_base::xml::Element;
 
-/// GB/s: lanes times 100 Mb/s of a lane. NCCL takes the third generation and 16 lanes where nothing is stated.
-pub fn pcie(element: &Element) -> f64 {
+use crate::network::{Architecture, Cpu, Gpu};
+
+/// GB/s of a link: as NCCL and RCCL measured it, and by its data sheet.
+#[derive(Clone, Copy, PartialEq, PartialOrd, Debug, Default)]
+pub struct Rate {
+    pub measured: f64,
+    pub sheet: f64,
+}
+
+impl Rate {
+    /// The rate of a link whose two sides are not told apart.
+    pub fn of(measured: f64) -> Self {
+        Self { measured, sheet: measured }
+    }
+
+    pub fn times(self, count: f64) -> Self {
+        Self { measured: self.measured * count, sheet: self.sheet * count }
+    }
+
+    pub fn plus(self, other: Self) -> Self {
+        Self { measured: self.measured + other.measured, sheet: self.sheet + other.sheet }
+    }
+
+    /// Returns the words of a cable.
+    pub fn words(self) -> String {
+        let [measured, sheet] = [self.measured, self.sheet].map(|rate| 8.0 * rate);
+        if measured < sheet { format!("gbps={sheet} measured={measured}") } else { format!("gbps={measured}") }
+    }
+}
+
+/// Lanes times 100 Mb/s of a lane. NCCL takes the third generation and 16 lanes where nothing is stated.
+pub fn pcie(element: &Element) -> Rate {
     let speed = element.find("link_speed").unwrap_or("").split_whitespace().next().unwrap_or("");
-    let lane = match speed {
-        "2.5" => 15.0,
-        "5" | "5.0" => 30.0,
-        "16" | "16.0" => 120.0,
-        "32" | "32.0" => 240.0,
-        "64" | "64.0" => 480.0,
-        _ => 60.0,
+    let (lane, sheet) = match speed {
+        "2.5" => (15.0, 2.0),
+        "5" | "5.0" => (30.0, 4.0),
+        "16" | "16.0" => (120.0, 16.0 * 128.0 / 130.0),
+        "32" | "32.0" => (240.0, 32.0 * 128.0 / 130.0),
+        "64" | "64.0" => (480.0, 64.0 * 242.0 / 256.0),
+        _ => (60.0, 8.0 * 128.0 / 130.0),
     };
     let width = element.find("link_width").and_then(|text| text.trim().parse::<u16>().ok()).filter(|&n| n > 0);
-    f64::from(width.unwrap_or(16)) * lane / 80.0
+    Rate { measured: lane / 80.0, sheet: sheet / 8.0 }.times(f64::from(width.unwrap_or(16)))
 }
 
 /// Returns the architecture of a GPU; 80 where the file states none.
@@ -24,25 +56,34 @@ pub fn sm(gpu: &Element) -> u32 {
     gpu.find("sm").and_then(|text| text.trim().parse().ok()).unwrap_or(80)
 }
 
-/// GB/s of one NVLink.
-pub fn nvlink(gpu: &Element) -> f64 {
-    match sm(gpu) {
-        100.. => 40.1,
-        90..100 => 20.6,
-        86 => 12.0,
-        60..70 => 18.0,
-        _ => 20.0,
-    }
+/// One NVLink.
+pub fn nvlink(gpu: &Element) -> Rate {
+    let (measured, sheet) = match sm(gpu) {
+        100.. => (40.1, 50.0),
+        90..100 => (20.6, 25.0),
+        86 => (12.0, 14.0625),
+        60..70 => (18.0, 20.0),
+        _ => (20.0, 25.0),
+    };
+    Rate { measured, sheet }
 }
 
-/// GB/s of one xGMI link. Files name the architecture as `gfx90a` or as 910.
-pub fn xgmi(gpu: &Element) -> f64 {
+/// Returns the share of the rate of NVLinks that sums in NVSwitches reach (NCCL, src/graph/tuning.cc: the efficiency of
+/// NVLS).
+pub fn nvls_share(sm: u32) -> f64 {
+    if sm >= 100 { 0.74 } else { 0.85 }
+}
+
+/// One xGMI link. Files name the architecture as `gfx90a` or as 910.
+pub fn xgmi(gpu: &Element) -> Rate {
     let gcn = gpu.find("gcn").unwrap_or("").trim_start_matches("gfx");
-    match gcn {
-        "90a" | "910" => 36.0,
-        _ if gcn.starts_with("94") || gcn.starts_with("95") => 48.0,
-        _ => 24.0,
-    }
+    let (measured, sheet) = match gcn {
+        "90a" | "910" => (36.0, 50.0),
+        _ if gcn.starts_with("94") => (48.0, 64.0),
+        _ if gcn.starts_with("95") => (48.0, 76.8),
+        _ => (24.0, 50.0),
+    };
+    Rate { measured, sheet }
 }
 
 /// GB/s between two CPUs. NCCL takes its rate of a way inside one device where it does not know the vendor of an x86
@@ -72,4 +113,33 @@ pub fn between_cpus(cpu: &Element) -> f64 {
         (_, "CentaurHauls" | "Shanghai") => 6.0,
         _ => 5000.0,
     }
+}
+
+/// Returns the kind of the GPUs of NVIDIA below some elements: the least architecture and the most NVLinks. `None`
+/// where one is of another maker, or older than Volta.
+pub fn gpu_of(cpus: &[Element]) -> Option<Gpu> {
+    let (mut found, mut open) = (None::<Gpu>, cpus.iter().collect::<Vec<_>>());
+    let cpu = match cpus.iter().find_map(|cpu| cpu.find("vendor").or(cpu.find("arch"))) {
+        Some("AuthenticAMD" | "AMD") => Cpu::Amd,
+        Some("arm64") => Cpu::Arm,
+        _ => Cpu::Intel,
+    };
+    while let Some(element) = open.pop() {
+        open.extend(&element.children);
+        if element.name == "gpu" {
+            let links = element.children.iter().filter(|link| link.name == "nvlink");
+            let count =
+                |link: &Element| link.find("count").and_then(|text| text.trim().parse::<u32>().ok()).unwrap_or(0);
+            let nvlinks = Some(links.map(count).fold(0, u32::saturating_add).min(1024));
+            let stated = element.find("sm").filter(|_| element.find("gcn").is_none());
+            let architecture = stated.and_then(|text| Architecture::of_sm(text.trim().parse().ok()?))?;
+            found = Some(match found {
+                None => Gpu { architecture, nvlinks, cpu },
+                Some(gpu) => {
+                    Gpu { architecture: gpu.architecture.min(architecture), nvlinks: gpu.nvlinks.max(nvlinks), cpu }
+                }
+            });
+        }
+    }
+    found
 }

@@ -73,7 +73,7 @@ fn lists_that_do_not_close_are_refused() {
     let line = |found| {
         format!(
             "line 1 of the cables is '{found}'; accepted is 'A B', two nodes from 0 to 67108863, and then dac, aoc or board, \
-             gbps=NUMBER (from 1e-9 to 1e15), ns=NUMBER (at least 0) and count=NUMBER (at least 1)"
+             gbps=NUMBER and measured=NUMBER (from 1e-9 to 1e15), ns=NUMBER (at least 0) and count=NUMBER (at least 1)"
         )
     };
     for (lines, said) in [

@@ -4,7 +4,7 @@
 use unisono_machine::{
     Machine,
     network::{
-        Network, Topology,
+        Architecture, Network, Topology,
         import::{Asked, FORMATS},
     },
 };
@@ -56,7 +56,9 @@ fn an_a100_box_has_one_nvswitch_and_its_tree_of_pcie() {
         let rates: Vec<f64> = plane.leaving(gpu).map(|id| network.link_speed(&plane, id).bytes_per_ns()).collect();
         assert_eq!(rates, [24.0, 240.0]);
     }
-    assert_eq!((network.link_gbps, topology.diameter()), (8.0 * 240.0, 2));
+    assert_eq!((network.own_speed().gbps, topology.diameter()), (8.0 * 240.0, 2));
+    // By the data sheet 25 GB/s.
+    assert_eq!(network.link_gbps, 8.0 * 300.0);
 }
 
 #[test]
@@ -165,7 +167,7 @@ fn pcie_without_speeds_is_of_the_third_generation() {
     let plane = topology.plane().unwrap();
     assert_eq!((plane.accelerators(), plane.switches(), topology.diameter()), (8, 3, 4));
     assert!(plane.is_uniform());
-    assert_eq!(network.link_gbps, 96.0);
+    assert_eq!(network.own_speed().gbps, 96.0);
 }
 
 #[test]
@@ -245,7 +247,7 @@ fn gpus_whose_links_are_unlike_those_of_the_others_are_named() {
             assert!(note.contains(&format!("GPU {odd} (")) && note.contains("(370.8 GB/s)"), "{note}");
         }
     }
-    // Whole boxes, and boxes without such links, have the note of assumed values, and that of switches that may reduce.
+    // Whole boxes, and boxes without such links, have the note of assumed values, and that of switches that reduce.
     for text in [A100, DGX1, MI250, PCIE, H100, &behind_a_switch(&[18; 8]), &behind_a_switch(&[0; 4])] {
         let (network, _) = nccl(text);
         assert!(network.notes[0].contains("gamma_ns_per_byte"));
@@ -278,4 +280,14 @@ fn partitions_of_a_device_are_gpus_of_their_own() {
         let e = read_as("nccl-topo", &text, 1, None).unwrap_err();
         assert!(e.contains("ranks do not differ"), "{e}");
     }
+}
+
+#[test]
+fn gpus_of_nvidia_are_stated_with_their_links() {
+    let (network, _) = nccl(&behind_a_switch(&[18, 18, 17]));
+    let gpu = network.gpu.expect("all GPUs state their sm");
+    assert_eq!((gpu.architecture, gpu.nvlinks), (Architecture::Hopper, Some(18)));
+    // A GPU without sm may be of another maker.
+    let none = "<system><cpu><pci busid='1'><gpu/></pci><pci busid='2'><gpu sm='80'/></pci></cpu></system>";
+    assert_eq!(nccl(none).0.gpu, None);
 }

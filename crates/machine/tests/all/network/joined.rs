@@ -10,7 +10,7 @@ fn boxes() -> Vec<(Network, Network)> {
     let network = |name: &str| Machine::preset(name).unwrap().get::<Network>().cloned();
     let boxes = PRESETS.iter().filter_map(|preset| network(preset.name));
     let found: Vec<_> = boxes.filter_map(|one| Some((one.clone(), network(one.cluster.as_deref()?)?))).collect();
-    assert!(found.len() >= 4, "presets of boxes: {}", found.len());
+    assert!(found.len() >= 3, "presets of boxes: {}", found.len());
     found
 }
 
@@ -73,8 +73,10 @@ fn every_value_of_a_box_holds_in_each_of_several() {
     for case in 0..24 {
         let mut seed = case;
         let count = 2 + draw(&mut seed, 3);
+        let link_gbps = f64::from(1 + draw(&mut seed, 5000));
         let mut one = Network {
-            link_gbps: f64::from(1 + draw(&mut seed, 5000)),
+            link_gbps,
+            measured_gbps: Some(0.75 * link_gbps),
             link_latency_ns: f64::from(draw(&mut seed, 900)),
             launch_ns: f64::from(draw(&mut seed, 3000)),
             planes: 1 + draw(&mut seed, 2),

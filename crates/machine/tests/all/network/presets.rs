@@ -1,5 +1,7 @@
 //! The presets that are networks: their planes, and their routings where they are small.
 
+use std::collections::BTreeSet;
+
 use unisono_machine::{
     Machine, PRESETS,
     network::{Network, Topology, deadlock},
@@ -15,9 +17,12 @@ fn networks() -> impl Iterator<Item = (&'static str, Box<dyn Topology>)> {
     })
 }
 
+/// Presets that differ in their prices, planes or switches only have one topology, which is checked once.
 #[test]
 fn small_ones_are_free_of_deadlock() {
-    for (name, topology) in networks().filter(|(name, _)| name.contains("small")) {
+    let mut seen = BTreeSet::new();
+    let small = networks().filter(|(name, _)| name.contains("small"));
+    for (name, topology) in small.filter(|(_, topology)| seen.insert(format!("{topology:?}"))) {
         let plane = oracle::sound_plane(&*topology, name);
         deadlock::check(&plane, &*topology.routing()).unwrap_or_else(|e| panic!("{name}: {e}"));
     }

@@ -2,33 +2,35 @@
 
 use std::time::Instant;
 
-use unisono_base::{NodeId, TaskId, narrow, rounded};
+use unisono_base::{TaskId, narrow, rounded};
 use unisono_cost::endpoint::TICKS_PER_NS;
 use unisono_lower::{
     File, Placement, VerifiedFile,
     tasks::{Charges, Kind, Passes, with_switches, with_thread_blocks},
 };
-use unisono_machine::network::{BlockRate, Network, Protocol};
+use unisono_machine::network::{BlockRate, DATA_SHEET, Network, Protocol};
 use unisono_sim::network::{self as packets, Interconnect, SimError};
 
 use crate::{Run, RunError, RunOptions, targets::machine_of};
 
 const ONE_MODEL: &str =
-    "queue_depth and noop_probability are a wafer's, and packets have no model to choose; drop them";
+    "queue_depth and noop_probability are a wafer's, and the only model of packets to choose is data-sheet; drop them";
 
 /// Packet by packet, where the schedule is placed.
 pub(super) fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Run, RunError> {
-    if options.for_wafers() || options.model.is_some() {
+    let model = options.model.as_deref();
+    if options.for_wafers() || model.is_some_and(|model| model != DATA_SHEET) {
         return Err(RunError::Options(ONE_MODEL));
     }
     let network: &Network = machine_of(proven.file());
+    let sheet = model.map(|_| network.data_sheet());
+    let network = sheet.as_ref().unwrap_or(network);
     let places = proven.file().placement.as_ref().and_then(Placement::nodes).unwrap_or_default().to_vec();
     let begin = Instant::now();
     let mut interconnect = Interconnect::new(network)?;
-    let engines = |node: NodeId| interconnect.computing.engines(places.get(node.index()).copied().unwrap_or(node.0));
     let mut hosts = options.in_ticks()?;
     let graph = match proven.file().blocks.as_ref().zip(network.thread_block) {
-        None => with_switches(proven.verified(), engines, charges(network))?,
+        None => with_switches(proven.verified(), (&interconnect.computing, &places), charges(network))?,
         Some((blocks, block)) => {
             let ticks = |protocol| Some(block.of(protocol).pass_ns_per_byte()? * TICKS_PER_NS);
             let passes = Passes::new(blocks, Protocol::ALL.map(ticks));
@@ -36,8 +38,9 @@ pub(super) fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Ru
                 blocks.protocols().into_iter().map(|protocol| of(block.of(protocol))).fold(0.0, f64::max)
             };
             let start_ns = network.launch_ns + most(|rate| rate.start_ns);
+            let on = (&interconnect.computing, places.as_slice());
             let charges = Charges { launch: rounded(start_ns * TICKS_PER_NS), ..charges(network) };
-            let graph = with_thread_blocks(proven.verified(), engines, charges, passes)?;
+            let graph = with_thread_blocks(proven.verified(), on, charges, passes)?;
             interconnect.timing.signal_ps += rounded(most(|rate| rate.message_ns) * TICKS_PER_NS);
             // A thread block is held up until its data is on the link.
             let all = (0..graph.task_count()).map(|task| TaskId(narrow(task)));

@@ -1,7 +1,7 @@
 //! The times of candidates: from closed forms, by the timetable of messages, or by packets.
 
 use unisono_algorithms::{Algorithm, Params, Profile, Ranks, ranks::Extents};
-use unisono_base::{Diagnostics, NodeId};
+use unisono_base::Diagnostics;
 use unisono_collective::Collective;
 use unisono_cost::{Time, endpoint::TICKS_PER_NS, network::NetworkPart};
 use unisono_lower::{Placement, tasks::draft_with_switches};
@@ -53,9 +53,9 @@ impl OnNetwork {
         let failed =
             |message: String| PlanError::NotTimed { algorithm: name.to_owned(), model: self.model.name(), message };
         let places = self.places(placement);
-        let engines = |node: NodeId| interconnect.computing.engines(places[node.index()]);
         let charges = charges(&self.part.network);
-        let graph = draft_with_switches(schedule, engines, charges).map_err(|e| failed(e.to_string()))?;
+        let graph = draft_with_switches(schedule, (&interconnect.computing, places), charges)
+            .map_err(|e| failed(e.to_string()))?;
         let of_sim = |e: SimError| match e {
             SimError::OverLimit(over) => over.into(),
             other => failed(other.to_string()),

@@ -8,8 +8,9 @@
 //!   same places. Each group takes the time of its own messages, which is that of the first group where its ways have the
 //!   same shape; groups of unlike times take no such schedule. If messages of two groups may meet on a link, the time
 //!   grows by the time for which the busiest link is busy with all groups and not with one.
-//! * A schedule in switches is planned for each group, because a rank has other switches. No switch may reduce for two
-//!   groups, and no link may carry messages of two.
+//! * A schedule in switches is planned for each group, because a rank has other switches. No link may carry messages of
+//!   two groups, and no switch with a rate of its own may reduce for two; one that reduces as fast as messages arrive
+//!   serves groups on links of their own side by side.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -170,7 +171,9 @@ fn in_switches(
         }
         let places = planned.built().ok()?.placement.as_ref().and_then(Placement::nodes)?;
         // A switch may be several nodes of a schedule.
-        let reducing: FxHashSet<u32> = places.get(group.len()..).unwrap_or_default().iter().copied().collect();
+        let on_switches = places.get(group.len()..).unwrap_or_default().iter().copied();
+        let computing = shared.computing();
+        let reducing: FxHashSet<u32> = on_switches.filter(|&at| computing.reduce_ns_per_byte(at) > 0.0).collect();
         let used = shared.used_links(&message_pairs(planned.schedule().ok()?), places).links;
         if !links.is_disjoint(&used) || !switches.is_disjoint(&reducing) {
             return None;

@@ -17,7 +17,10 @@ use unisono_collective::Kind;
 use unisono_cost::endpoint::{Prices as MessagePrices, seconds};
 use unisono_discover::whole_elements;
 use unisono_lower::tasks::Charges;
-use unisono_machine::{Machine, Shape, network::Network};
+use unisono_machine::{
+    Machine, Shape,
+    network::{Network, Switches},
+};
 use unisono_workload::{Collected, Groups, Work, WorkNode, WorkloadGraph};
 
 use super::{
@@ -169,9 +172,9 @@ impl<'a> Prices<'a> {
         self.shared.as_ref().map_or(&[], SharedNetwork::places)
     }
 
-    /// The reducing engines of the switch on a place of a network.
-    pub fn engines(&self, place: u32) -> u8 {
-        self.shared.as_ref().map_or(0, |shared| shared.engines(place))
+    /// The sums and copies that the switches of a network make.
+    pub fn computing(&self) -> Switches {
+        self.shared.as_ref().map_or_else(Switches::default, |shared| shared.computing().clone())
     }
 
     pub fn charges(&self) -> Charges {

@@ -29,9 +29,9 @@ pub(super) fn simulate(
 ) -> Result<Timed, RunError> {
     let graph = prices.graph();
     let occurrences = Occurrences::new(graph);
-    let engines = |place| prices.engines(place);
+    let computing = prices.computing();
     let (chosen, places, charges) = (prices.chosen(), prices.places(), prices.charges());
-    let on = Scheduled { graph, chosen, rows, places, engines: &engines, charges, overlap };
+    let on = Scheduled { graph, chosen, rows, places, computing: &computing, charges, overlap };
     let tasks = program_tasks(&on, &occurrences, &seconds)?;
     let hosts = endpoint::Options {
         watch: tasks.watch.clone(),

@@ -9,6 +9,7 @@ use std::{cmp::Reverse, collections::BTreeSet};
 use rustc_hash::FxHashMap;
 use unisono_base::{NodeId, TaskId, limits, narrow, rounded};
 use unisono_lower::tasks::{Among, Builder, Charges, Subgraph, Task, TaskError, TaskGraph};
+use unisono_machine::network::Switches;
 use unisono_schedule::verify::Verified;
 use unisono_workload::{Queues, Work, WorkNode, WorkloadGraph};
 
@@ -60,8 +61,8 @@ pub struct Scheduled<'a> {
     pub rows: &'a [Vec<Option<usize>>],
     /// On a network, the place of each rank.
     pub places: &'a [u32],
-    /// The reducing engines of the switch on a place.
-    pub engines: &'a dyn Fn(u32) -> u8,
+    /// The sums and copies that the switches of a network make.
+    pub computing: &'a Switches,
     pub charges: Charges,
     pub overlap: bool,
 }
@@ -107,7 +108,7 @@ pub fn program_tasks(
     let malformed = |e: TaskError| WorkloadError::Tasks { name: graph.name.clone(), message: e.to_string() };
     let parts: Vec<Vec<Subgraph<'_>>> = made
         .iter()
-        .map(|of_row| of_row.iter().map(|m| Subgraph::new(&m.proven, on.charges)).collect::<Result<_, _>>())
+        .map(|of_row| of_row.iter().map(|m| of_made(m, on, &switches)).collect::<Result<_, _>>())
         .collect::<Result<_, _>>()
         .map_err(malformed)?;
     let Tags { tags, order, of_pairs } = tags(graph, on.rows, occurrences, &made, &parts)?;
@@ -138,7 +139,7 @@ pub fn program_tasks(
     }
     for &place in &switches {
         builder.rank();
-        shared.switch(&mut builder, (place, (on.engines)(place).max(1)), &switches, &order);
+        shared.switch(&mut builder, (place, on.computing.engines(place).max(1)), &switches, &order);
         tasks.places.push(place);
     }
     tasks.graph = builder.finish().map_err(malformed)?;
@@ -387,6 +388,20 @@ impl Shared<'_> {
             }
         }
     }
+}
+
+/// A collective of a group as a part of the task graph. `switches` are the places of all switches.
+fn of_made<'a>(made: &'a Made<'_>, on: &Scheduled, switches: &[u32]) -> Result<Subgraph<'a>, TaskError> {
+    let part = Subgraph::new(&made.proven, on.charges)?;
+    if made.switches.is_empty() {
+        return Ok(part);
+    }
+    let place = |rank: &u32| match rank.checked_sub(on.graph.ranks) {
+        Some(switch) => switches[switch as usize],
+        None => on.places[*rank as usize],
+    };
+    let places: Vec<u32> = among(made.chosen.groups.group(0), made).iter().map(place).collect();
+    Ok(part.in_switches(on.computing, &places))
 }
 
 /// The rank in the graph of each node of a group's schedule.

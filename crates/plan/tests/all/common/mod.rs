@@ -76,6 +76,7 @@ pub fn settings(algorithm: &dyn Algorithm, case: &Case) -> Vec<Params> {
         // Segments of one element, of some, and of a size that divides no element; ways beyond the number of ranks.
         let values: &[&str] = match param.name {
             "segment" => &["1", "40", "100"],
+            "blocks" => &["1", "2", "7"],
             "ways" => &["1", "2", "3", "4", "40"],
             "root" => &["middle"],
             // A candidate of long vectors only.

@@ -75,10 +75,19 @@ fn groups_take_the_forest_of_the_first_one() {
 #[test]
 fn groups_that_meet_share_links() {
     let machine = Machine::preset("dgx-h100-x8").unwrap();
-    // Two groups in each box, which meet in its switch.
+    // Two groups in each box, which meet in its switch: one that has a rate of its own serves one of them at a time.
+    let text = machine.to_toml().replace("pulls = true", "pulls = true\nreduce_gbps = 3600");
+    let slow = Machine::from_toml(&text, "slow").unwrap();
     let halves: Vec<Vec<u32>> = (0..16).map(|n| every(n / 2 * 8 + n % 2, 2, 4)).collect();
-    let found = timed(&machine, &program(64, &halves, Kind::Allreduce, 1 << 20), Level::Model).0;
-    assert_ne!(found, "in-network");
+    let program_of = |groups: &[Vec<u32>]| program(64, groups, Kind::Allreduce, 1 << 20);
+    assert_ne!(timed(&slow, &program_of(&halves), Level::Model).0, "in-network");
+    // NVSwitches sum as fast as messages arrive, and their groups run side by side.
+    for level in [Level::Model, Level::Packet] {
+        let [(by, together), (_, alone)] =
+            [&halves[..], &halves[..1]].map(|groups| timed(&machine, &program_of(groups), level));
+        assert_eq!(by, "in-network");
+        assert!((together / alone - 1.0).abs() < 1e-3, "{}: {together} s, one alone {alone} s", level.name());
+    }
     // Two groups that take turns in a row of a torus.
     let torus = Machine::preset("torus2d-small").unwrap();
     let groups = [every(0, 2, 8), every(1, 2, 8)];

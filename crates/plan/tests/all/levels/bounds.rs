@@ -1,7 +1,7 @@
 //! Bounds of groups and of messages that communicate at once, beside the packets that they send.
 
 use unisono_collective::Kind;
-use unisono_machine::Machine;
+use unisono_machine::{Machine, network::Network};
 use unisono_plan::{
     Part,
     workload::graph::{GraphReport, Level, Prices, Step},
@@ -37,15 +37,14 @@ fn packets_take_at_least_the_bound() {
     ];
     let style = Style { sides: &[2, 3, 4, 8], nodes: 1, bytes: 0..1, microseconds: 1, uneven: false };
     for name in ["dgx-h100-x8", "mi250-x2", "fattree-tapered75-small", "hx2mesh-small"] {
-        let machine = Machine::preset(name).unwrap();
+        // Bounds are of the data sheet, and so are these times.
+        let machine: Machine = Machine::preset(name).unwrap().get::<Network>().unwrap().data_sheet().into();
         let mut r = Random(7);
         let mut tight = 0;
         let draws = if crate::soak::is_on() { 40 } else { 16 };
         for _ in 0..draws {
             let of = super::random::program(&mut r, &style);
-            if of.ranks
-                > machine.get::<unisono_machine::network::Network>().unwrap().topology("").unwrap().accelerators()
-            {
+            if of.ranks > machine.get::<Network>().unwrap().topology("").unwrap().accelerators() {
                 continue;
             }
             let bytes = 1 << (8 + r.below(13));

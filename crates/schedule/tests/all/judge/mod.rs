@@ -278,7 +278,7 @@ fn draw(r: &mut Random) -> Draft {
 #[test]
 fn verify_agrees_with_all_interleavings() {
     let seed = setting("UNISONO_JUDGE_SEED").unwrap_or(1);
-    let usual = if crate::soak::is_on() { 1_000_000 } else { 60_000 };
+    let usual = if crate::soak::is_on() { 1_000_000 } else { 40_000 };
     let (count, begin) = (setting("UNISONO_JUDGE_COUNT").unwrap_or(usual), Instant::now());
     let mut counts = Counts::default();
     let mut explorer = Explorer::default();

@@ -116,7 +116,7 @@ fn packets_in_order_take_the_time_of_flows() {
     ] {
         let mut net = interconnect(topology);
         let ranks = net.plane.accelerators();
-        let bytes = if soak::is_on() { 32_768 } else { 16_384 };
+        let bytes = if soak::is_on() { 32_768 } else { 8192 };
         // Flows have buffers without bounds; these hold all that a link brings.
         net.timing.places = 1 << 20;
         let packets = run(&pattern::linear_alltoall(ranks, bytes).unwrap(), &net, &Options::default()).unwrap();

@@ -5,15 +5,17 @@ use std::fmt;
 use unisono_base::excerpt;
 
 use super::Cable;
-use crate::network::description::RATES_GBPS;
+use crate::network::{Speed, description::RATES_GBPS};
 
-/// Equal cables between two nodes, with their kind, rate and latency where a line states them.
+/// Equal cables between two nodes, with their kind, rates and latency where a line states them.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Edge {
     pub a: u32,
     pub b: u32,
     pub cable: Option<Cable>,
     pub gbps: Option<f64>,
+    /// The rate that programs reached.
+    pub measured: Option<f64>,
     pub latency_ns: Option<f64>,
     pub count: u32,
 }
@@ -22,8 +24,14 @@ pub struct Edge {
 const MOST_NODES: u32 = 1 << 26;
 
 impl Edge {
+    /// Returns the speed of the cable, on a machine whose own is `own`: the measured rate where one is stated.
+    pub fn speed(&self, own: Speed) -> Speed {
+        let gbps = self.measured.or(self.gbps).unwrap_or(own.gbps);
+        Speed { gbps, latency_ns: self.latency_ns.unwrap_or(own.latency_ns) }
+    }
+
     pub fn of([a, b]: [u32; 2]) -> Self {
-        Self { a, b, cable: None, gbps: None, latency_ns: None, count: 1 }
+        Self { a, b, cable: None, gbps: None, measured: None, latency_ns: None, count: 1 }
     }
 }
 
@@ -35,6 +43,7 @@ impl fmt::Display for Edge {
             write!(f, " {word}")?;
         }
         self.gbps.map_or(Ok(()), |gbps| write!(f, " gbps={gbps}"))?;
+        self.measured.map_or(Ok(()), |gbps| write!(f, " measured={gbps}"))?;
         self.latency_ns.map_or(Ok(()), |ns| write!(f, " ns={ns}"))?;
         if self.count == 1 { Ok(()) } else { write!(f, " count={}", self.count) }
     }
@@ -70,7 +79,7 @@ pub fn parse(text: &str) -> Result<Vec<Edge>, String> {
             let wrong = || {
                 format!(
                     "line {number} of the cables is '{}'; accepted is 'A B', two nodes from 0 to {}, and then dac, aoc or board, \
-                     gbps=NUMBER (from {:e} to {:e}), ns=NUMBER (at least 0) and count=NUMBER (at least 1)",
+                     gbps=NUMBER and measured=NUMBER (from {:e} to {:e}), ns=NUMBER (at least 0) and count=NUMBER (at least 1)",
                     excerpt(line.trim()),
                     MOST_NODES - 1,
                     RATES_GBPS.start(),
@@ -92,6 +101,9 @@ fn edge(said: &[&str]) -> Option<Edge> {
         match word.split_once('=') {
             None => put(&mut edge.cable, cable(word)?)?,
             Some(("gbps", rate)) => put(&mut edge.gbps, number(rate).filter(|rate| RATES_GBPS.contains(rate))?)?,
+            Some(("measured", rate)) => {
+                put(&mut edge.measured, number(rate).filter(|rate| RATES_GBPS.contains(rate))?)?
+            }
             Some(("ns", latency)) => put(&mut edge.latency_ns, number(latency).filter(|&latency| latency >= 0.0)?)?,
             Some(("count", cables)) => put(&mut count, cables.parse().ok().filter(|&cables: &u32| cables > 0)?)?,
             Some(_) => return None,

@@ -1,0 +1,314 @@
+//! Circulant graphs: as few rounds as possible for any number of ranks, each rank sending one message and receiving one
+//! in a round.
+//!
+//! A broadcast sends S blocks one after the other, and every rank receives a new block in nearly every round; a reduce
+//! runs the same rounds backwards. An allgather is all broadcasts at once, each of one block, so a message holds the
+//! blocks of consecutive ranks; a reduce-scatter runs it backwards, and an allreduce is both.
+//! T = (S-1+q)(alpha + n/S beta) for q = ceil(log2 P), least near S = sqrt((q-1) n beta / alpha);
+//! q alpha + (P-1) n beta to allgather or reduce-scatter blocks of n, 2 q alpha + 2 (P-1)/P n beta for an allreduce.
+//! On ports that take one message at a time, ranks that run ahead may disturb others: a broadcast takes up to 1.5 T.
+//! Every element of an allreduce is finished on one rank: the same bits on all ranks. The operator must commute.
+//! Source: Träff, "Optimal Broadcast Schedules in Logarithmic Time with Applications to Broadcast, All-Broadcast,
+//! Reduction and All-Reduction", arXiv 2407.18004; Träff, "Optimal, Non-pipelined Reduce-scatter and Allreduce
+//! Algorithms", arXiv 2410.14234.
+
+use unisono_base::{NodeId, Span, narrow, rounded};
+use unisono_collective::Kind;
+use unisono_lower::{Exchange, Flow, Round};
+use unisono_schedule::{Builder, Operand};
+
+mod of_ranks;
+
+use crate::{
+    AlgorithmError, Case, Formula, Info, Param, Params,
+    ranks::{
+        RankAlgorithm,
+        circulant::{Pipeline, Skips},
+    },
+};
+
+use of_ranks::OfRanks;
+
+pub struct Circulant;
+
+const BLOCKS: &str = "blocks";
+
+const INFO: Info = Info {
+    name: "circulant",
+    summary: "as few rounds as any number of ranks can do with, over distances that halve; a vector of one root in blocks",
+    reference: "Träff: Optimal broadcast schedules in logarithmic time, arXiv 2407.18004",
+    collectives: &[Kind::Allgather, Kind::Allreduce, Kind::Broadcast, Kind::Reduce, Kind::ReduceScatter],
+    params: &[Param {
+        name: BLOCKS,
+        values: "of a broadcast or a reduce: the blocks of the vector, 1 to 1048576 (default: the best number by alpha and beta)",
+    }],
+    formulas: &[
+        Formula::new("hockney", &[Kind::Allgather], "ceil(log2(P)) alpha + (P-1) n beta"),
+        Formula::new("hockney", &[Kind::ReduceScatter], "ceil(log2(P)) alpha + (P-1) n (beta + gamma)"),
+    ],
+    ..Info::AMONG_RANKS
+};
+
+const MOST_BLOCKS: u32 = 1 << 20;
+
+/// On a network, messages share links, so blocks are shorter than the prices of a message alone suggest.
+const MORE_ON_NETWORKS: u32 = 4;
+/// Instructions of a candidate beyond which numbers near the best one are not tried.
+const MOST_TRIED: u64 = 1 << 18;
+
+/// The best number of blocks by the prices of messages.
+fn best_blocks(case: &Case) -> u32 {
+    let (c, prices) = (&case.collective, case.ranks());
+    let sums = if c.kind == Kind::Reduce { prices.reduce_ns_per_byte } else { 0.0 };
+    let alpha = prices.latency_ns + prices.issue_ns;
+    let transfer = case.bytes(c.elements) as f64 * (prices.ns_per_byte + sums);
+    let rounds = f64::from(Skips::new(c.ranks).rounds());
+    let best = ((rounds - 1.0).max(0.0) * transfer / alpha.max(1e-3)).sqrt();
+    narrow::<u32>(rounded(best.min(f64::from(MOST_BLOCKS)))).clamp(1, c.elements.max(1))
+}
+
+/// The elements of a block of a broadcast or a reduce. All blocks but the last are equal: a rank that received a
+/// shorter one would be ahead of the others, and its next message would come between theirs.
+fn length(case: &Case, params: &Params) -> Result<u32, AlgorithmError> {
+    let given = params.number(INFO.name, BLOCKS, 1..=MOST_BLOCKS)?;
+    Ok(case.collective.elements.div_ceil(given.unwrap_or_else(|| best_blocks(case))).max(1))
+}
+
+/// The blocks of a broadcast or a reduce.
+fn blocks(case: &Case, params: &Params) -> Result<u32, AlgorithmError> {
+    Ok(case.collective.elements.div_ceil(length(case, params)?).max(1))
+}
+
+/// The rounds of a broadcast or a reduce, by ranks of the case.
+struct Rooted {
+    pipeline: Pipeline,
+    ranks: u32,
+    root: u32,
+    elements: u32,
+    length: u32,
+}
+
+impl Rooted {
+    fn new(case: &Case, params: &Params) -> Result<Self, AlgorithmError> {
+        let c = &case.collective;
+        let (length, pipeline) = (length(case, params)?, Pipeline::new(c.ranks, blocks(case, params)?));
+        Ok(Self { pipeline, ranks: c.ranks, root: c.root, elements: c.elements, length })
+    }
+
+    fn block(&self, at: u32) -> Span {
+        let start = at * self.length;
+        Span::new(start, self.length.min(self.elements - start))
+    }
+
+    /// The rank of the case for one that is counted from the root.
+    fn real(&self, rank: u32) -> u32 {
+        around(self.ranks, self.root, rank)
+    }
+
+    /// Which rank, counted from the root, sends to this one in a round.
+    fn sender(&self, round: u32, rank: u32) -> u32 {
+        before(self.ranks, rank, self.pipeline.skip(round))
+    }
+
+    /// Streams between each rank and those that it exchanges with, by the rank that a broadcast sends to.
+    fn streams(&self, b: &mut Builder, down: bool) -> Vec<Operand> {
+        let q = self.pipeline.skips.rounds();
+        let mut streams = Vec::with_capacity((self.ranks * q) as usize);
+        for rank in 0..self.ranks {
+            for k in 0..q {
+                let from = self.real(before(self.ranks, rank, self.pipeline.skips.skip(k)));
+                let (from, to) = if down { (from, self.real(rank)) } else { (self.real(rank), from) };
+                streams.push(Operand::Stream(b.stream(NodeId(from), &[NodeId(to)])));
+            }
+        }
+        streams
+    }
+
+    fn stream(&self, streams: &[Operand], round: u32, rank: u32) -> Operand {
+        streams[(rank * self.pipeline.skips.rounds() + self.pipeline.exponent(round)) as usize]
+    }
+
+    fn broadcast(&self, b: &mut Builder) {
+        let streams = self.streams(b, true);
+        for round in 0..self.pipeline.rounds() {
+            for rank in 0..self.ranks {
+                let to = around(self.ranks, rank, self.pipeline.skip(round));
+                if let Some(block) = self.pipeline.received(round, to) {
+                    let Span { start, len } = self.block(block);
+                    let have = if rank == 0 { Operand::In(start) } else { Operand::Out(start) };
+                    b.combine(NodeId(self.real(rank)), 0, len, &[have], &[self.stream(&streams, round, to)]);
+                }
+                if let Some(block) = self.pipeline.received(round, rank) {
+                    let Span { start, len } = self.block(block);
+                    let from = self.stream(&streams, round, rank);
+                    b.combine(NodeId(self.real(rank)), 0, len, &[from], &[Operand::Out(start)]);
+                }
+            }
+        }
+    }
+
+    /// Each rank adds what comes for a block, and sends the sum in the round in which a broadcast brings the block.
+    fn reduce(&self, b: &mut Builder) {
+        let streams = self.streams(b, false);
+        // The places of a rank's sums, and their number.
+        let mut sums = vec![None; self.ranks as usize];
+        let mut started = vec![false; self.ranks as usize * self.pipeline.blocks as usize];
+        for round in (0..self.pipeline.rounds()).rev() {
+            for rank in 0..self.ranks {
+                let node = NodeId(self.real(rank));
+                let at = |block: u32| rank as usize * self.pipeline.blocks as usize + block as usize;
+                let sum =
+                    |base: Option<u32>, start: u32| base.map_or(Operand::Out(start), |at| Operand::Tmp(at + start));
+                if let Some(block) = self.pipeline.received(round, rank) {
+                    let Span { start, len } = self.block(block);
+                    let have = if started[at(block)] { sum(sums[rank as usize], start) } else { Operand::In(start) };
+                    b.combine(node, 0, len, &[have], &[self.stream(&streams, round, rank)]);
+                }
+                let from = around(self.ranks, rank, self.pipeline.skip(round));
+                if let Some(block) = self.pipeline.received(round, from) {
+                    let Span { start, len } = self.block(block);
+                    if rank > 0 && sums[rank as usize].is_none() {
+                        sums[rank as usize] = Some(b.scratch(node, self.elements));
+                    }
+                    let sum = sum(sums[rank as usize], start);
+                    let have = if started[at(block)] { sum } else { Operand::In(start) };
+                    started[at(block)] = true;
+                    b.combine(node, 0, len, &[have, self.stream(&streams, round, from)], &[sum]);
+                }
+            }
+        }
+    }
+
+    /// Rounds in which each rank takes part are one exchange for each distance.
+    fn exchanges(&self, case: &Case) -> Vec<Exchange> {
+        let (down, bytes) = (case.collective.kind == Kind::Broadcast, { case.bytes(self.length.min(self.elements)) });
+        let exchange = |round: u32, repeat: u32| {
+            let receives = |rank: u32| self.pipeline.received(round, rank).is_some();
+            let mut peers: Vec<u32> = (0..self.ranks).collect();
+            for rank in (0..self.ranks).filter(|&rank| receives(rank)) {
+                let (from, to) = (self.real(self.sender(round, rank)), self.real(rank));
+                let (from, to) = if down { (from, to) } else { (to, from) };
+                peers[from as usize] = to;
+            }
+            let reduced = if down { 0 } else { u64::from(repeat) * bytes };
+            Exchange { flows: vec![Flow::new(bytes, repeat, move |rank| peers[rank as usize])], reduced }
+        };
+        let (full, q) = (self.pipeline.full(), self.pipeline.skips.rounds());
+        let first = (0..full.start).map(|round| (round, 1));
+        let each = full.clone().take(q as usize).map(|round| (round, (full.end - round).div_ceil(q)));
+        let mut all: Vec<Exchange> = first
+            .chain(each)
+            .chain((full.end..self.pipeline.rounds()).map(|round| (round, 1)))
+            .map(|(a, n)| exchange(a, n))
+            .collect();
+        if !down {
+            all.reverse();
+        }
+        all
+    }
+}
+
+/// The rank `steps` further on.
+fn around(ranks: u32, rank: u32, steps: u32) -> u32 {
+    narrow::<u32>((u64::from(rank) + u64::from(steps)) % u64::from(ranks))
+}
+
+/// The rank `steps` before.
+fn before(ranks: u32, rank: u32, steps: u32) -> u32 {
+    around(ranks, rank, ranks - steps)
+}
+
+impl RankAlgorithm for Circulant {
+    fn info(&self) -> &'static Info {
+        &INFO
+    }
+
+    fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        match params.get(BLOCKS) {
+            Some(found) if !case.collective.kind.has_root() => Err(AlgorithmError::Param {
+                algorithm: INFO.name,
+                param: BLOCKS,
+                found: found.to_owned(),
+                accepted: format!("none in a collective without a root such as {}", case.collective.kind),
+            }),
+            _ => blocks(case, params).map(|_| ()),
+        }
+    }
+
+    fn instructions(&self, case: &Case, params: &Params) -> u64 {
+        let (c, ranks) = (&case.collective, u64::from(case.collective.ranks));
+        if c.kind.has_root() {
+            return 2 * ranks * u64::from(blocks(case, params).unwrap_or(1));
+        }
+        let ways = if c.kind == Kind::Allreduce { 2 } else { 1 };
+        ranks * (5 * ways * u64::from(Skips::new(c.ranks).rounds()) + 2)
+    }
+
+    fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        let c = case.collective;
+        match c.kind {
+            Kind::Broadcast => Rooted::new(case, params)?.broadcast(b),
+            Kind::Reduce => Rooted::new(case, params)?.reduce(b),
+            Kind::Allgather => {
+                for rank in 0..c.ranks {
+                    b.combine(NodeId(rank), 0, c.elements, &[Operand::In(0)], &[Operand::Out(rank * c.elements)]);
+                }
+                OfRanks::new(case).allgather(b);
+            }
+            Kind::ReduceScatter => OfRanks::new(case).reduce_scatter(b),
+            _ => {
+                b.phase("reduce-scatter");
+                OfRanks::new(case).reduce_scatter(b);
+                b.phase("allgather");
+                OfRanks::new(case).allgather(b);
+            }
+        }
+        Ok(())
+    }
+
+    fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
+        let c = &case.collective;
+        if !c.kind.has_root() {
+            let round = |e: Exchange| Round::new(1, e.flows[0].bytes).reducing(e.reduced);
+            return Some(OfRanks::new(case).exchanges(case).into_iter().map(round).collect());
+        }
+        let blocks = blocks(case, params).ok()?;
+        let bytes = case.bytes(length(case, params).ok()?.min(c.elements));
+        let round = Round::new(1, bytes).reducing(if c.kind == Kind::Reduce { bytes } else { 0 });
+        Some(vec![round.times(blocks - 1 + Skips::new(c.ranks).rounds())])
+    }
+
+    fn exchanges(&self, case: &Case, params: &Params) -> Option<Vec<Exchange>> {
+        Some(match case.collective.kind.has_root() {
+            true => Rooted::new(case, params).ok()?.exchanges(case),
+            false => OfRanks::new(case).exchanges(case),
+        })
+    }
+
+    fn candidates(&self, case: &Case) -> Vec<Params> {
+        if !case.collective.kind.has_root() {
+            return vec![Params::new()];
+        }
+        let named = |blocks: u32| Params::new().with(BLOCKS, blocks);
+        let (best, most) = (best_blocks(case), case.collective.elements.clamp(1, MOST_BLOCKS));
+        let mut numbers: Vec<u32> = if case.fabric().is_some() {
+            vec![best, (MORE_ON_NETWORKS * best).min(most)]
+        } else {
+            // Ranks that wait for no message in a round run ahead, and whether that disturbs others is up to the number
+            // of blocks modulo q.
+            let is_large = self.instructions(case, &named(best)) > MOST_TRIED;
+            let near = if is_large || best < 3 { 0 } else { Skips::new(case.collective.ranks).rounds() / 2 };
+            (best.saturating_sub(near).max(1)..=(best + near).min(most)).collect()
+        };
+        numbers.iter_mut().for_each(|number| *number = blocks(case, &named(*number)).unwrap_or(*number));
+        numbers.dedup();
+        numbers.into_iter().map(named).collect()
+    }
+
+    fn chosen(&self, case: &Case, params: &Params) -> Params {
+        match blocks(case, params) {
+            Ok(blocks) if case.collective.kind.has_root() => params.clone().with(BLOCKS, blocks),
+            _ => params.clone(),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The constants of NCCL's cost model: latencies in microseconds, rates in GB/s of 1e9 bytes.
+//!
+//! Source: NVIDIA/nccl 5067397c (June 2026), `ncclTunerConstantsDefaults` and `treeCorrectionFactor` of
+//! `src/graph/tuning.cc`, the ladders of `src/graph/search.cc`, the links of `src/graph/topo.h`. NCCL 2.32 has another
+//! model.
+
+use unisono_machine::network::{Architecture, Cpu};
+
+use super::{Algorithm, Protocol};
+
+/// The version whose constants these are, for reports.
+pub const VERSION: &str = "NVIDIA/nccl 5067397c (June 2026)";
+
+/// The links that steps inside a box, or between boxes, run over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Medium {
+    Nvlink,
+    Pcie,
+    Net,
+}
+
+/// From the call until the first step.
+pub fn base_us(algorithm: Algorithm, protocol: Protocol) -> f64 {
+    let by_protocol = match algorithm {
+        Algorithm::Tree => [6.8, 14.0, 8.4],
+        Algorithm::Ring => [6.6, 14.0, 8.4],
+        Algorithm::Pat => [8.0, 8.0, 8.0],
+        _ => [0.0; 3],
+    };
+    by_protocol[protocol as usize]
+}
+
+/// Of one step.
+pub fn hop_us(medium: Medium, algorithm: Algorithm, protocol: Protocol) -> f64 {
+    use Algorithm::{CollnetChain, CollnetDirect, Nvls, NvlsTree, Pat, Ring, Tree};
+    let by_protocol = match (medium, algorithm) {
+        (Medium::Nvlink, Tree) => [0.6, 1.25, 4.0],
+        (Medium::Nvlink, Ring) => [0.6, 1.9, 3.4],
+        (Medium::Nvlink, Nvls | NvlsTree) => [0.0, 0.0, 25.0],
+        (Medium::Pcie, Tree) => [1.0, 1.9, 4.0],
+        (Medium::Pcie, Ring) => [1.0, 2.5, 5.7],
+        (Medium::Pcie, Nvls | NvlsTree) => [0.0; 3],
+        (Medium::Nvlink | Medium::Pcie, CollnetDirect) => [0.0, 0.0, 3.7],
+        (Medium::Nvlink | Medium::Pcie, CollnetChain) => [0.0, 0.0, 2.8],
+        (Medium::Nvlink | Medium::Pcie, Pat) => [0.0, 0.0, 4.0],
+        (Medium::Net, Tree) => [5.0, 8.5, 14.0],
+        (Medium::Net, Ring) => [2.7, 4.0, 14.0],
+        (Medium::Net, CollnetDirect) => [0.0, 0.0, 31.0],
+        (Medium::Net, CollnetChain) => [0.0, 0.0, 30.0],
+        (Medium::Net, Nvls) => [0.0, 0.0, 18.0],
+        (Medium::Net, NvlsTree) => [0.0, 0.0, 20.9],
+        (Medium::Net, Pat) => [0.0, 0.0, 14.0],
+    };
+    by_protocol[protocol as usize]
+}
+
+/// Posts one message to a network interface.
+pub fn post_us(cpu: Cpu) -> f64 {
+    match cpu {
+        Cpu::Amd => 2.0,
+        Cpu::Intel | Cpu::Arm => 1.0,
+    }
+}
+
+/// The most bus bandwidth of LL. On several boxes the row goes by the maker of the CPU.
+pub fn most_ll(architecture: Architecture, cpu: Cpu, boxes: u32) -> f64 {
+    const ROWS: [[f64; 3]; 4] = [[39.0, 39.0, 20.4], [87.7, 22.5, 19.0], [141.0, 45.0, 35.0], [282.0, 90.0, 70.0]];
+    let row = if boxes == 1 { architecture as usize } else { usize::from(cpu == Cpu::Amd) };
+    ROWS[row][column(boxes)]
+}
+
+/// The most bus bandwidth of one channel, where the model limits it.
+pub fn most_a_channel(algorithm: Algorithm, protocol: Protocol, architecture: Architecture, boxes: u32) -> Option<f64> {
+    let rows = match (algorithm, protocol) {
+        (Algorithm::Ring, Protocol::Ll128) => [[20.0; 3], [20.0; 3], [36.7; 3], [40.0; 3]],
+        (Algorithm::Tree, Protocol::Ll128) => [[20.0; 3], [20.0; 3], [36.7, 36.7, 29.0], [55.6, 31.67, 20.0]],
+        (Algorithm::Tree, Protocol::Ll | Protocol::Simple) => TREE,
+        (Algorithm::NvlsTree, _) => [TREE[0], TREE[1], [0.0, 57.7, 45.5], [0.0, 96.0, 80.0]],
+        _ => return None,
+    };
+    Some(rows[architecture as usize][column(boxes)])
+}
+
+/// Of trees before the limit of LL128.
+pub const TREE: [[f64; 3]; 4] = [[26.5, 18.5, 10.0], [24.0, 23.6, 17.8], [38.7, 41.4, 36.0], [70.0, 42.8, 24.0]];
+
+/// The column of one, two and more boxes.
+pub fn column(boxes: u32) -> usize {
+    match boxes {
+        0..=1 => 0,
+        2 => 1,
+        _ => 2,
+    }
+}
+
+/// The share of a GPU's NVLinks that NVLS reaches.
+pub fn nvls_efficiency(architecture: Architecture) -> f64 {
+    match architecture {
+        Architecture::Volta | Architecture::Ampere => 0.0,
+        Architecture::Hopper => 0.85,
+        Architecture::Blackwell => 0.74,
+    }
+}
+
+/// The factor on the bandwidth of a tree allreduce of so many bytes.
+pub fn tree_correction(protocol: Protocol, bytes: u64) -> f64 {
+    const ROWS: [[f64; 24]; 3] = [
+        [
+            1.0, 1.0, 1.0, 1.0, 0.9, 0.8, 0.7, 0.7, 0.7, 0.7, 0.6, 0.5, 0.4, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.0,
+            1.0, 1.0, 1.0,
+        ],
+        [
+            1.0, 1.0, 1.0, 1.0, 1.0, 0.9, 0.8, 0.8, 0.8, 0.7, 0.6, 0.6, 0.6, 0.6, 0.6, 0.6, 0.8, 0.9, 0.9, 0.9, 0.9,
+            1.0, 1.0, 1.0,
+        ],
+        [
+            0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.8, 0.7, 0.6, 0.6, 0.5, 0.5, 0.5, 0.5, 0.6, 0.7, 0.8, 0.7, 0.7, 0.8,
+            0.9, 0.9, 0.9,
+        ],
+    ];
+    match (bytes >> 6).checked_ilog2() {
+        Some(power @ 0..23) => ROWS[protocol as usize][power as usize],
+        _ => 1.0,
+    }
+}
+
+/// The speeds of a channel that the search tries, fastest first.
+pub fn ladder(architecture: Architecture, across_boxes: bool) -> &'static [f64] {
+    match (architecture, across_boxes) {
+        (Architecture::Volta | Architecture::Ampere, false) => {
+            &[40.0, 30.0, 20.0, 18.0, 15.0, 12.0, 10.0, 9.0, 7.0, 6.0, 5.0, 4.0, 3.0]
+        }
+        (Architecture::Volta | Architecture::Ampere, true) => {
+            &[48.0, 30.0, 28.0, 24.0, 20.0, 18.0, 15.0, 12.0, 10.0, 9.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.4, 1.2, 0.24, 0.12]
+        }
+        (Architecture::Hopper, false) => &[60.0, 50.0, 40.0, 30.0, 24.0, 20.0, 15.0, 12.0, 11.0, 6.0, 3.0],
+        (Architecture::Hopper, true) => {
+            &[48.0, 45.0, 42.0, 40.0, 30.0, 24.0, 22.0, 20.0, 17.5, 15.0, 12.0, 6.0, 3.0, 2.4, 1.2, 0.24, 0.12]
+        }
+        (Architecture::Blackwell, false) => &[90.0, 80.0, 70.0, 60.0, 50.0, 45.0, 40.0, 30.0, 24.0, 20.0, 19.0, 18.0],
+        (Architecture::Blackwell, true) => &[
+            96.0, 86.0, 80.0, 48.0, 45.1, 42.0, 40.0, 30.0, 24.0, 22.0, 20.0, 17.5, 15.0, 12.0, 6.0, 3.0, 2.4, 1.2,
+            0.24, 0.12,
+        ],
+    }
+}
+
+/// The rate of one NVLink that NCCL assumes, and that of the data sheet.
+pub fn nvlink(architecture: Architecture) -> [f64; 2] {
+    match architecture {
+        Architecture::Volta | Architecture::Ampere => [20.0, 25.0],
+        Architecture::Hopper => [20.6, 25.0],
+        Architecture::Blackwell => [40.1, 50.0],
+    }
+}

@@ -1,0 +1,207 @@
+//! NCCL's own choice for a collective: its algorithms and protocols with the times that its cost model states.
+//!
+//! ```text
+//! cost(bytes) = latency + bytes / bandwidth            the least one is chosen
+//! ```
+//!
+//! [`Facts`] are read from a machine, [`Graphs`] are the channels that the search finds, [`times`] has the formulas and
+//! [`constants`] the numbers. [`Time::seconds`] is the prediction: the cost, corrected by [`steps`] for the channels
+//! that a call opens, or the prices that `unisono calibrate --from` fitted to logs.
+//!
+//! Source: NVIDIA/nccl 5067397c, `src/graph/tuning.cc`, `search.cc` and `topo.cc`, `src/enqueue.cc`. Bytes are those of
+//! NCCL: of the vector, and of all ranks for an allgather and a reduce-scatter.
+
+pub mod constants;
+mod facts;
+mod rings;
+mod search;
+mod steps;
+mod times;
+
+use unisono_collective::{Dtype, Kind, Operator};
+use unisono_machine::network::NcclTimes;
+
+use self::constants::Medium;
+pub use self::{
+    constants::VERSION,
+    facts::Facts,
+    search::{Graph, Graphs},
+    steps::Steps,
+};
+
+/// An algorithm of NCCL.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Algorithm {
+    Tree,
+    Ring,
+    CollnetDirect,
+    CollnetChain,
+    Nvls,
+    NvlsTree,
+    Pat,
+}
+
+impl Algorithm {
+    pub const ALL: [Self; 7] =
+        [Self::Tree, Self::Ring, Self::CollnetDirect, Self::CollnetChain, Self::Nvls, Self::NvlsTree, Self::Pat];
+
+    /// Returns the name in files of the example tuner.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tree => "tree",
+            Self::Ring => "ring",
+            Self::CollnetDirect => "collnet_direct",
+            Self::CollnetChain => "collnet_chain",
+            Self::Nvls => "nvls",
+            Self::NvlsTree => "nvls_tree",
+            Self::Pat => "pat",
+        }
+    }
+}
+
+/// A protocol of NCCL.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Protocol {
+    Ll,
+    Ll128,
+    Simple,
+}
+
+impl Protocol {
+    pub const ALL: [Self; 3] = [Self::Ll, Self::Ll128, Self::Simple];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ll => "ll",
+            Self::Ll128 => "ll128",
+            Self::Simple => "simple",
+        }
+    }
+}
+
+/// A collective as NCCL distinguishes them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Call {
+    pub kind: Kind,
+    pub operator: Operator,
+    pub dtype: Dtype,
+}
+
+impl Call {
+    /// Returns whether NVSwitches reduce it (`ncclNvlsSupported`); an allgather is copied by them.
+    fn has_nvls(self) -> bool {
+        let has_least = !matches!(self.dtype, Dtype::F32 | Dtype::F64);
+        match self.operator {
+            _ if self.kind == Kind::Allgather => true,
+            Operator::Sum => true,
+            Operator::Min | Operator::Max => has_least,
+            _ => false,
+        }
+    }
+}
+
+/// One algorithm with one protocol that NCCL enables.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Time {
+    pub algorithm: Algorithm,
+    pub protocol: Protocol,
+    /// Of the graph, and GB/s of one; NCCL starts up to twice as many thread blocks.
+    pub channels: u32,
+    pub channel: f64,
+    /// NCCL's own numbers: microseconds, and GB/s of the bytes.
+    pub latency_us: f64,
+    pub bandwidth: f64,
+    /// NCCL's own estimate, by which it chooses.
+    pub cost_seconds: f64,
+    /// The time that a call is predicted to take.
+    pub seconds: f64,
+    /// True if it is from prices that were fitted to measurements.
+    pub is_fitted: bool,
+    /// The work that prices are fitted to, and NCCL's own prices for it.
+    pub steps: Steps,
+    pub prices: Prices,
+}
+
+/// Prices of the work of a call.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Prices {
+    pub start_us: f64,
+    pub hop_us: f64,
+    pub network_hop_us: f64,
+    /// Of a byte that a block sends or works on.
+    pub ns_per_byte: f64,
+}
+
+/// NCCL on a part of a machine.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Nccl {
+    pub facts: Facts,
+    pub graphs: Graphs,
+    fitted: Option<NcclTimes>,
+}
+
+impl Nccl {
+    /// # Errors
+    /// There is one rank.
+    pub fn new(facts: Facts, fitted: Option<NcclTimes>) -> Result<Self, String> {
+        if facts.ranks() < 2 {
+            return Err("NCCL runs no algorithm on one rank; choose at least 2".to_owned());
+        }
+        let graphs = Graphs::new(&facts);
+        Ok(Self { facts, graphs, fitted })
+    }
+
+    /// Returns every algorithm and protocol that NCCL enables for a call over so many bytes, least cost first.
+    ///
+    /// # Errors
+    /// NCCL has no algorithms for the collective.
+    pub fn times(&self, call: Call, bytes: u64) -> Result<Vec<Time>, String> {
+        if !matches!(
+            call.kind,
+            Kind::Allgather | Kind::Allreduce | Kind::Broadcast | Kind::Reduce | Kind::ReduceScatter
+        ) {
+            return Err(format!(
+                "NCCL has no algorithms for {}, which it runs as messages, so its cost model has no time; accepted are \
+                 allgather, allreduce, broadcast, reduce and reduce-scatter",
+                call.kind
+            ));
+        }
+        let mut found = Vec::new();
+        for algorithm in Algorithm::ALL {
+            for protocol in Protocol::ALL {
+                let Some(rates) = times::rates(self, call, algorithm, protocol) else { continue };
+                found.push(self.time(call.kind, algorithm, protocol, &rates, bytes));
+            }
+        }
+        found.sort_by(|a, b| a.cost_seconds.total_cmp(&b.cost_seconds));
+        Ok(found)
+    }
+
+    fn time(&self, kind: Kind, algorithm: Algorithm, protocol: Protocol, rates: &times::Rates, bytes: u64) -> Time {
+        let cost_us = times::cost_us(self, kind, algorithm, protocol, rates, bytes);
+        let steps = Steps::new(self, kind, algorithm, protocol, bytes);
+        let fit = self.fitted.as_ref().and_then(|f| f.fit(algorithm.name(), protocol.name(), self.facts.boxes > 1));
+        let us = match fit {
+            Some(fit) => steps.priced_us(fit),
+            None => cost_us + bytes as f64 / (1000.0 * rates.bandwidth) * (steps.stretch - 1.0),
+        };
+        Time {
+            algorithm,
+            protocol,
+            channels: rates.graph.channels,
+            channel: rates.channel,
+            latency_us: rates.latency_us,
+            bandwidth: rates.bandwidth,
+            cost_seconds: cost_us / 1e6,
+            seconds: us / 1e6,
+            is_fitted: fit.is_some(),
+            prices: Prices {
+                start_us: constants::base_us(algorithm, protocol),
+                hop_us: constants::hop_us(self.graphs.medium(&self.facts), algorithm, protocol),
+                network_hop_us: constants::hop_us(Medium::Net, algorithm, protocol),
+                ns_per_byte: bytes as f64 / rates.bandwidth * steps.stretch / (steps.sent + steps.worked).max(1.0),
+            },
+            steps,
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The graphs of NCCL: the number of channels and their rates, as its search finds them.
+//!
+//! A channel takes one speed of a ladder on every link that it passes. The search keeps the speed with the largest
+//! product of speed and channels, and stops where the next speed is below half of the best one. Then channels of at
+//! least 25 GB/s are split in two, and faster speeds are tried for the number of channels that was found.
+//!
+//! Exact: GPUs behind NVSwitches, and up to 8 GPUs with direct NVLinks, on one box. Approximate: a ring across boxes
+//! may use any interface of the box (NCCL also checks the PCIe way of each GPU to each interface); trees over direct
+//! NVLinks have the rate of the rings; PCIe is one rate a GPU.
+//!
+//! Source: `ncclTopoCompute`, `ncclTopoDupChannels` and `ncclTopoSearchTryNvls` of NVIDIA/nccl, src/graph/search.cc.
+
+use unisono_machine::network::Architecture;
+
+use super::{
+    constants::{Medium, ladder},
+    facts::Facts,
+    rings::Rings,
+};
+
+/// Half of NCCL's largest number of channels, which it doubles after the search.
+const MOST_CHANNELS: u32 = 32;
+/// Heads of NVLS.
+const MOST_HEADS: u32 = 32;
+/// Rates are compared with a tolerance, as sums of floating-point numbers.
+const SLACK: f64 = 1e-6;
+
+/// One graph: channels, and GB/s of one inside a box and between boxes.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Graph {
+    pub channels: u32,
+    pub intra: f64,
+    pub inter: f64,
+    /// True if all channels are one ring.
+    pub same: bool,
+}
+
+/// The graphs of a job.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Graphs {
+    pub ring: Graph,
+    pub tree: Graph,
+    pub nvls: Option<Graph>,
+    /// True if the GPUs of a box communicate over NVLink.
+    pub over_nvlink: bool,
+}
+
+impl Graphs {
+    pub fn new(facts: &Facts) -> Self {
+        let speeds = ladder(facts.architecture, facts.boxes > 1);
+        let rings = Rings::new(facts.gpus as usize, &facts.pairs);
+        let over_nvlink = facts.nvlink > 0.0 && (facts.has_nvswitch || facts.gpus == 1 || !rings.is_empty());
+        let room = Room { facts, rings, over_nvlink };
+        let ring = room.ring(speeds);
+        Self { ring, tree: room.tree(speeds, ring), nvls: room.nvls(speeds), over_nvlink }
+    }
+
+    /// Returns the medium of steps inside a box. With one GPU a box NCCL takes the latencies of PCIe.
+    pub fn medium(&self, facts: &Facts) -> Medium {
+        if self.over_nvlink && facts.gpus > 1 { Medium::Nvlink } else { Medium::Pcie }
+    }
+}
+
+/// The links that channels share.
+struct Room<'a> {
+    facts: &'a Facts,
+    rings: Rings,
+    over_nvlink: bool,
+}
+
+fn times(capacity: f64, speed: f64) -> u32 {
+    (0..=MOST_CHANNELS).take_while(|&n| f64::from(n) * speed <= capacity + SLACK).last().unwrap_or(0)
+}
+
+impl Room<'_> {
+    /// GB/s of all links of a GPU inside a box.
+    fn inside(&self) -> f64 {
+        if self.over_nvlink { self.facts.nvlink } else { self.facts.pcie }
+    }
+
+    /// Returns the channels of a speed that fit, and whether they are one ring.
+    fn fit(&self, speed: f64) -> (u32, bool) {
+        let f = self.facts;
+        let within = if self.over_nvlink && !f.has_nvswitch && f.boxes == 1 {
+            let packed = self.rings.pack(speed, MOST_CHANNELS);
+            return (packed.channels, packed.same);
+        } else {
+            times(self.inside(), speed)
+        };
+        if f.boxes == 1 {
+            return (within, true);
+        }
+        let outside = (f.nics * times(f.nic, speed)).min(times(f64::from(f.gpus) * f.pcie.max(f.nic), speed));
+        (if f.gpus == 1 { outside.min(times(f.pcie.max(f.nic), speed)) } else { outside.min(within) }, true)
+    }
+
+    fn ring(&self, speeds: &[f64]) -> Graph {
+        let total = if self.facts.gpus == 1 { f64::INFINITY } else { self.inside() };
+        let mut best: Option<Graph> = None;
+        for &speed in speeds {
+            if best.is_some_and(|b| speed / b.intra <= 0.49 || rate(b) >= total - SLACK) {
+                break;
+            }
+            let (channels, same) = self.fit(speed);
+            let found = Graph { channels, intra: speed, inter: speed, same };
+            if channels > 0 && best.is_none_or(|b| rate(found) > rate(b) + SLACK) {
+                best = Some(found);
+            }
+        }
+        // The simple order that NCCL falls back to.
+        let mut ring = best.unwrap_or(Graph { channels: 1, intra: 0.1, inter: 0.1, same: true });
+        let is_fast = ring.intra >= 25.0;
+        let is_enough = self.facts.architecture > Architecture::Ampere && ring.intra < 50.0 && ring.channels > 4;
+        if is_fast && !is_enough {
+            let channels = (2 * ring.channels).min(MOST_CHANNELS);
+            let split = f64::from(channels.div_ceil(ring.channels));
+            ring = Graph { channels, intra: ring.intra / split, inter: ring.inter / split, ..ring };
+        }
+        for &speed in speeds.iter().rev() {
+            let (channels, same) = self.fit(speed);
+            if speed > ring.intra && channels >= ring.channels {
+                ring = Graph { channels, intra: speed, inter: speed, same };
+            }
+        }
+        ring
+    }
+
+    /// Trees have the channels of the rings. A chain does not return to its first GPU, so that NCCL counts more for the
+    /// links of a GPU.
+    fn tree(&self, speeds: &[f64], ring: Graph) -> Graph {
+        let f = self.facts;
+        if f.gpus == 1 || !self.over_nvlink || !f.has_nvswitch {
+            return ring;
+        }
+        let inside = self.inside() * f64::from(f.gpus) / f64::from(f.gpus - 1) / f64::from(ring.channels);
+        let a_channel = f64::from(f.nics) * f.nic / f64::from(ring.channels);
+        let fits = |speed: f64| speed <= inside + SLACK && (f.boxes == 1 || speed <= a_channel + SLACK);
+        let inter = speeds.iter().copied().find(|&speed| fits(speed)).unwrap_or(ring.inter).max(ring.inter);
+        // The rate inside a box may grow up to twice that between boxes.
+        let mut intra = inter;
+        for &speed in speeds.iter().rev().filter(|&&speed| speed > inter) {
+            if intra < 2.0 * inter && speed <= inside + SLACK {
+                intra = speed;
+            }
+        }
+        Graph { channels: ring.channels, intra, inter, same: ring.same }
+    }
+
+    /// The heads of NVLS pull from all GPUs: a GPU sends a share for each head, and its own twice.
+    fn nvls(&self, speeds: &[f64]) -> Option<Graph> {
+        let f = self.facts;
+        if !f.has_nvswitch || f.architecture < Architecture::Hopper || f.gpus < 2 {
+            return None;
+        }
+        let across = f.boxes > 1;
+        let heads = f.gpus.min(MOST_HEADS).min(if across { f.nics } else { MOST_HEADS });
+        let share = f.nvlink / f64::from(heads + 1);
+        let on_wire = |speed: f64| !across || speed <= f.nic + SLACK;
+        let intra = speeds.iter().copied().find(|&speed| speed <= share + SLACK && on_wire(speed))?;
+        let mut inter = intra;
+        for &speed in speeds.iter().rev().filter(|&&speed| speed > intra) {
+            if inter < 2.0 * intra && on_wire(speed) {
+                inter = speed;
+            }
+        }
+        (heads > 0).then_some(Graph { channels: heads, intra, inter, same: false })
+    }
+}
+
+fn rate(graph: Graph) -> f64 {
+    f64::from(graph.channels) * graph.intra
+}

@@ -1,0 +1,104 @@
+//! The work of a call, channel by channel, to which prices are fitted.
+//!
+//! NCCL opens a channel for each share of bytes that keeps its threads busy, so that a short call runs on few channels
+//! and its time grows with the bytes of one of them until all channels are open:
+//!
+//! ```text
+//! blocks = bytes / (threads x bytes of a thread), from 1 to twice the channels of the graph; a real number here
+//! time   = start + hops x hop + (bytes sent x price + bytes worked on x price) / blocks
+//! ```
+//!
+//! A ring sends 2(n-1)/n of the bytes (allreduce), (n-1)/n (allgather, reduce-scatter) or all (broadcast, reduce), and
+//! works on (2n-1)/n or all of them. A broadcast in chunks of 512 KiB fills a pipeline of n-2 further chunks.
+//!
+//! Source: `topoGetAlgoInfo` of NVIDIA/nccl, src/enqueue.cc; `threadThresholds` of src/graph/tuning.cc; chunks of
+//! src/include/collectives.h.
+
+use unisono_collective::Kind;
+use unisono_machine::network::{Architecture, NcclFit};
+
+use super::{Algorithm, Nccl, Protocol, times};
+
+/// NCCL's largest number of channels.
+const MOST_BLOCKS: u32 = 64;
+/// Chunk of a broadcast and a reduce with protocol Simple.
+const CHUNK: f64 = 524_288.0;
+
+/// The work of a call; prices make a time of it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Steps {
+    /// Thread blocks that the call opens.
+    pub blocks: f64,
+    /// Steps to a GPU of the same box, and of another box.
+    pub hops: f64,
+    pub network_hops: f64,
+    /// Bytes that one block sends, and that it works on.
+    pub sent: f64,
+    pub worked: f64,
+    /// The factor by which few blocks or an unfilled pipeline are slower than NCCL's own estimate of the bytes.
+    pub stretch: f64,
+}
+
+impl Steps {
+    pub(super) fn new(nccl: &Nccl, kind: Kind, algorithm: Algorithm, protocol: Protocol, bytes: u64) -> Self {
+        let f = &nccl.facts;
+        let ring = nccl.graphs.ring;
+        let doubled = f.architecture >= Architecture::Hopper && f.boxes > 1 && ring.intra > 45.0 && ring.channels < 8;
+        let all = (ring.channels * if doubled { 4 } else { 2 }).min(MOST_BLOCKS);
+        let is_ring = algorithm == Algorithm::Ring;
+        let of_thread = match (is_ring, protocol) {
+            (true, Protocol::Ll) => 8.0 * f64::from(f.ranks()),
+            (_, Protocol::Ll | Protocol::Ll128) => 8.0,
+            (_, Protocol::Simple) => 64.0,
+        };
+        let threads = if protocol == Protocol::Ll128 { 640.0 } else { 512.0 };
+        let counts = matches!(algorithm, Algorithm::Ring | Algorithm::Tree);
+        let most = f64::from(all);
+        // Whole numbers of blocks would make some longer calls faster, which no measurement shows.
+        let open = if counts { (bytes as f64 / (threads * of_thread)).clamp(1.0, most) } else { most };
+        let (n, s) = (f64::from(f.ranks()), bytes as f64 / open);
+        let (hops, network_hops) = if is_ring { times::hops(kind, f) } else { path(algorithm, f.boxes, f.gpus) };
+        let (sent, worked) = match (is_ring, kind) {
+            (true, Kind::Allreduce) => (2.0 * (n - 1.0) / n, (2.0 * n - 1.0) / n),
+            (true, Kind::Allgather | Kind::ReduceScatter) => ((n - 1.0) / n, 1.0),
+            (true, _) => (1.0, 1.0),
+            (false, Kind::Allreduce) => (2.0, 0.0),
+            (false, _) => (1.0, 0.0),
+        };
+        let is_chain = is_ring && matches!(kind, Kind::Broadcast | Kind::Reduce);
+        let fill = if is_chain && protocol == Protocol::Simple { (n - 2.0) * s.min(CHUNK) } else { 0.0 };
+        // The limits of LL on several boxes, and the corrections of trees, are of all sizes already.
+        let idle = if is_ring && f.boxes == 1 { most / open } else { 1.0 };
+        let filled = if is_ring && f.boxes == 1 && s > 0.0 { 1.0 + fill / s } else { 1.0 };
+        Self {
+            blocks: open,
+            hops,
+            network_hops,
+            sent: sent * s + fill,
+            worked: if worked > 0.0 { worked * s + fill } else { 0.0 },
+            stretch: idle * filled,
+        }
+    }
+
+    /// Returns the time by prices, microseconds.
+    pub fn priced_us(&self, fit: &NcclFit) -> f64 {
+        fit.start_us
+            + self.hops * fit.hop_us
+            + self.network_hops * fit.network_hop_us
+            + (self.sent * fit.sent_ns_per_byte + self.worked * fit.worked_ns_per_byte) / 1000.0
+    }
+}
+
+/// Steps of the longest way inside boxes, and between them, of algorithms that are no rings.
+fn path(algorithm: Algorithm, boxes: u32, gpus: u32) -> (f64, f64) {
+    let (rounds, local) = (f64::from(boxes.ilog2()), f64::from(gpus - 1));
+    match algorithm {
+        Algorithm::Tree => (2.0 * local, 2.0 * rounds),
+        Algorithm::CollnetDirect => (2.0 * local.min(1.0), 1.0),
+        Algorithm::CollnetChain => (2.0 * local, 1.0),
+        Algorithm::Nvls => (1.0, if boxes > 1 { 1.0 } else { 0.0 }),
+        Algorithm::NvlsTree => (1.0, 2.0 * rounds),
+        Algorithm::Pat => (0.0, rounds),
+        Algorithm::Ring => (0.0, 0.0),
+    }
+}

@@ -1,0 +1,217 @@
+//! The formulas of NCCL's cost model.
+//!
+//! ```text
+//! bus bandwidth = channels x rate of a channel, limited by protocol and architecture
+//! bandwidth     = bus bandwidth x ranks / steps   (ring, NVLS)   or half of it   (tree, CollNet)
+//! steps         = 2(n-1) allreduce, n-1 allgather and reduce-scatter, n broadcast and reduce
+//! ```
+//!
+//! Source: `ncclTopoTuneModel` and `ncclTopoGetAlgoTime` of NVIDIA/nccl, src/graph/tuning.cc. The latency of network
+//! interfaces, which their plugins state, is 0. Interfaces are taken to be as near to their GPUs as LL128 needs.
+
+use unisono_collective::Kind;
+use unisono_machine::network::Architecture;
+
+use super::{
+    Algorithm, Call, Facts, Graph, Nccl, Protocol,
+    constants::{self, Medium},
+};
+
+/// GPUs of a box whose allgather and reduce-scatter NVLS takes.
+const MOST_NVLS_RANKS: u32 = 32;
+
+/// An algorithm with a protocol, for any number of bytes.
+pub struct Rates {
+    pub graph: Graph,
+    /// GB/s of one channel, before the limits of protocols.
+    pub channel: f64,
+    /// GB/s of the bytes.
+    pub bandwidth: f64,
+    pub latency_us: f64,
+}
+
+/// Returns the steps of a ring.
+pub fn steps(kind: Kind, ranks: u32) -> u32 {
+    match kind {
+        Kind::Allreduce => 2 * (ranks - 1),
+        Kind::Allgather | Kind::ReduceScatter => ranks - 1,
+        _ => ranks,
+    }
+}
+
+fn is_spread(kind: Kind) -> bool {
+    matches!(kind, Kind::Allgather | Kind::ReduceScatter)
+}
+
+/// Returns the rates of an algorithm; `None` where NCCL does not enable it.
+pub fn rates(nccl: &Nccl, call: Call, algorithm: Algorithm, protocol: Protocol) -> Option<Rates> {
+    let (f, kind) = (&nccl.facts, call.kind);
+    let graph = graph(nccl, algorithm)?;
+    let has_algorithm = match algorithm {
+        Algorithm::Ring => true,
+        Algorithm::Tree | Algorithm::NvlsTree | Algorithm::CollnetChain => kind == Kind::Allreduce,
+        Algorithm::CollnetDirect | Algorithm::Nvls => kind == Kind::Allreduce || is_spread(kind),
+        Algorithm::Pat => is_spread(kind),
+    };
+    let is_enabled = match algorithm {
+        Algorithm::Ring | Algorithm::Tree => true,
+        // In-network sums start where the communicator enables CollNet; NVLS needs it on several boxes.
+        Algorithm::Nvls => {
+            (f.boxes == 1 || f.network_reduces && f.gpus <= graph.channels)
+                && call.has_nvls()
+                && (kind == Kind::Allreduce || f.gpus <= MOST_NVLS_RANKS)
+        }
+        Algorithm::NvlsTree => f.boxes > 1 && call.has_nvls(),
+        Algorithm::CollnetDirect => {
+            f.boxes > 1 && f.network_reduces && f.has_nvswitch && (kind == Kind::Allreduce || f.gpus <= f.nics)
+        }
+        Algorithm::CollnetChain => f.boxes > 1 && f.network_reduces,
+        Algorithm::Pat => f.boxes > 1 && f.gpus == 1,
+    };
+    let has_protocol = match (algorithm, protocol) {
+        (_, Protocol::Simple) | (Algorithm::Ring | Algorithm::Tree, Protocol::Ll) => true,
+        // All ways inside a box are NVLinks.
+        (Algorithm::Ring | Algorithm::Tree, Protocol::Ll128) => nccl.graphs.over_nvlink || f.gpus == 1,
+        _ => false,
+    };
+    if !(has_algorithm && is_enabled && has_protocol) {
+        return None;
+    }
+    let channel = channel(f, kind, algorithm, graph);
+    let bus = bus(nccl, kind, algorithm, protocol, graph, channel);
+    let bandwidth = if algorithm != Algorithm::Ring && is_spread(kind) {
+        bus
+    } else if matches!(algorithm, Algorithm::Ring | Algorithm::Nvls | Algorithm::NvlsTree) {
+        bus * f64::from(f.ranks()) / f64::from(steps(kind, f.ranks()))
+    } else {
+        bus / 2.0
+    };
+    let latency_us = latency_us(nccl, kind, algorithm, protocol);
+    (bandwidth > 0.0).then_some(Rates { graph, channel, bandwidth, latency_us })
+}
+
+fn graph(nccl: &Nccl, algorithm: Algorithm) -> Option<Graph> {
+    match algorithm {
+        Algorithm::Ring => Some(nccl.graphs.ring),
+        Algorithm::Nvls | Algorithm::NvlsTree => nccl.graphs.nvls.filter(|graph| graph.channels >= 2),
+        _ => Some(nccl.graphs.tree),
+    }
+}
+
+/// GB/s of a channel.
+fn channel(f: &Facts, kind: Kind, algorithm: Algorithm, graph: Graph) -> f64 {
+    let is_collnet = matches!(algorithm, Algorithm::CollnetDirect | Algorithm::CollnetChain);
+    if !matches!(algorithm, Algorithm::Nvls | Algorithm::NvlsTree) {
+        return if f.boxes <= 2 || is_collnet { graph.intra } else { graph.inter };
+    }
+    let (channels, gpus) = (f64::from(graph.channels), f64::from(f.gpus));
+    let pulled = graph.intra * constants::nvls_efficiency(f.architecture) * (channels - 1.0) / channels;
+    // An allreduce overlaps its two halves.
+    let intra = if kind == Kind::Allreduce { 2.0 * pulled } else { pulled * (gpus - 1.0) / gpus };
+    let is_tree = algorithm == Algorithm::NvlsTree;
+    let inter = graph.inter * if is_tree && f.boxes <= 2 { 2.0 } else { 1.0 };
+    let most = constants::most_a_channel(algorithm, Protocol::Simple, f.architecture, f.boxes);
+    intra.min(inter).min(most.unwrap_or(f64::INFINITY))
+}
+
+/// GB/s of all channels.
+fn bus(nccl: &Nccl, kind: Kind, algorithm: Algorithm, protocol: Protocol, graph: Graph, channel: f64) -> f64 {
+    let f = &nccl.facts;
+    let channels = f64::from(graph.channels);
+    let most_ll = constants::most_ll(f.architecture, f.cpu, f.boxes);
+    let most = |protocol| {
+        let one = constants::most_a_channel(algorithm, protocol, f.architecture, f.boxes);
+        one.map_or(f64::INFINITY, |one| channels * one)
+    };
+    let bus = channels * channel;
+    match (algorithm, protocol) {
+        (Algorithm::Ring, Protocol::Ll) => most_ll.min(bus / 2.0),
+        (Algorithm::Ring, Protocol::Ll128) => (0.92 * bus).min(most(protocol)),
+        (Algorithm::Tree, _) => {
+            let bus = (0.92 * bus).min(most(Protocol::Simple));
+            let bus = match protocol {
+                Protocol::Ll => (bus / 3.8).min(most_ll),
+                Protocol::Ll128 => (bus * if f.boxes == 1 { 7.0 / 9.0 } else { 0.9375 }).min(most(protocol)),
+                Protocol::Simple => bus,
+            };
+            // One GPU a box: both children are at one GPU.
+            if f.gpus == 1 { 0.85 * bus } else { bus }
+        }
+        (Algorithm::Pat, _) => 0.75 * bus,
+        (Algorithm::CollnetDirect, _) if is_spread(kind) => f64::from(f.gpus) * graph.intra.min(0.9 * graph.inter),
+        (Algorithm::CollnetDirect, _) => {
+            // Halfway to the number of GPUs that share an interface.
+            let shared = f64::from(f.gpus) / channels;
+            let bus = bus / (shared - (shared - 1.0) / 2.0);
+            if f.architecture >= Architecture::Hopper { 0.85 * bus } else { bus }
+        }
+        _ => bus,
+    }
+}
+
+/// The latency, microseconds.
+fn latency_us(nccl: &Nccl, kind: Kind, algorithm: Algorithm, protocol: Protocol) -> f64 {
+    let f = &nccl.facts;
+    let medium = nccl.graphs.medium(f);
+    let base = constants::base_us(algorithm, protocol);
+    let intra = constants::hop_us(medium, algorithm, protocol);
+    // With one GPU a box nothing hides the network.
+    let over_net = if f.gpus == 1 { Algorithm::Tree } else { algorithm };
+    let inter = constants::hop_us(Medium::Net, over_net, protocol);
+    let (ranks, boxes, local) = (f.ranks(), f.boxes, f64::from(f.gpus));
+    let rounds = f64::from(boxes.ilog2());
+    match algorithm {
+        Algorithm::Ring if matches!(kind, Kind::Broadcast | Kind::Reduce) => {
+            let outer = if boxes == 1 { medium } else { Medium::Net };
+            if nccl.graphs.ring.same {
+                return base + constants::hop_us(outer, Algorithm::Ring, protocol);
+            }
+            let by = if protocol == Protocol::Simple { Algorithm::Tree } else { Algorithm::Ring };
+            base + f64::from(ranks) * constants::hop_us(outer, by, protocol)
+        }
+        Algorithm::Ring => {
+            let (inside, outside) = hops(kind, f);
+            let post = if boxes == 1 { 0.0 } else { constants::post_us(f.cpu) };
+            let post = if protocol == Protocol::Simple { 3.0 * post } else { post };
+            base + inside * intra.max(post) + outside * inter
+        }
+        Algorithm::Tree => base + 2.0 * ((local - 1.0) * intra + rounds * inter),
+        Algorithm::CollnetDirect => base + 2.0 * ((local - 1.0).min(1.0) * intra + (local - 1.0) * 0.4) + inter,
+        Algorithm::CollnetChain => base + 2.0 * (local - 1.0) * intra + inter,
+        Algorithm::Nvls => intra + if boxes > 1 { inter } else { 0.0 },
+        Algorithm::NvlsTree => base + intra + 2.0 * rounds * inter,
+        Algorithm::Pat => base + rounds * inter / 3.5 + f64::from(ranks) * 2.8,
+    }
+}
+
+/// Steps of a ring inside boxes, and between them.
+pub fn hops(kind: Kind, f: &Facts) -> (f64, f64) {
+    let all = match kind {
+        Kind::Broadcast | Kind::Reduce => f.ranks() - 1,
+        _ => steps(kind, f.ranks()),
+    };
+    let outside = if kind == Kind::Allreduce { 2 * (f.boxes - 1) } else { f.boxes - 1 };
+    (f64::from(all - outside), f64::from(outside))
+}
+
+/// NCCL's own estimate, microseconds.
+pub fn cost_us(nccl: &Nccl, kind: Kind, algorithm: Algorithm, protocol: Protocol, rates: &Rates, bytes: u64) -> f64 {
+    let f = &nccl.facts;
+    let is_corrected = kind == Kind::Allreduce
+        && (algorithm == Algorithm::Tree
+            || algorithm == Algorithm::NvlsTree && f.architecture == Architecture::Blackwell);
+    let factor = if is_corrected { constants::tree_correction(protocol, bytes) } else { 1.0 };
+    // A ring between boxes does not start all of its steps at once.
+    let channels = u64::from(2 * rates.graph.channels);
+    let is_plateau = algorithm == Algorithm::Ring
+        && protocol == Protocol::Simple
+        && f.boxes > 1
+        && kind == Kind::Allreduce
+        && bytes / (channels * u64::from(f.ranks())) >= 64;
+    let late = match (is_plateau, f.architecture) {
+        (false, _) => 1.0,
+        (true, Architecture::Volta) => 1.9,
+        (true, _) => 1.4,
+    };
+    rates.latency_us * late + bytes as f64 / (1000.0 * rates.bandwidth * factor)
+}

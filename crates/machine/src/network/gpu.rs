@@ -1,0 +1,134 @@
+//! The GPUs of a network, as far as libraries of collectives distinguish them, and the times of a library that logs
+//! showed.
+
+use serde::{Deserialize, Serialize};
+
+use crate::MachineError;
+
+/// NVLinks that a GPU can have; a bound of the file format.
+const MOST_NVLINKS: u32 = 1024;
+/// A quarter of an hour, in microseconds.
+const MOST_US: f64 = 1e9;
+
+/// A generation of GPUs by which NCCL chooses its constants.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Architecture {
+    Volta,
+    Ampere,
+    Hopper,
+    Blackwell,
+}
+
+impl Architecture {
+    /// Returns the architecture of a compute capability such as 90; `None` below Volta.
+    pub fn of_sm(sm: u32) -> Option<Self> {
+        match sm {
+            100.. => Some(Self::Blackwell),
+            90.. => Some(Self::Hopper),
+            80.. => Some(Self::Ampere),
+            70.. => Some(Self::Volta),
+            _ => None,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Volta => "volta",
+            Self::Ampere => "ampere",
+            Self::Hopper => "hopper",
+            Self::Blackwell => "blackwell",
+        }
+    }
+}
+
+/// The maker of the CPUs of a box.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cpu {
+    #[default]
+    Intel,
+    Amd,
+    Arm,
+}
+
+/// `[gpu]`: the accelerators of the machine, which are alike.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Gpu {
+    pub architecture: Architecture,
+    /// Of one GPU; without a number it follows from the rates of its cables. 0: the GPUs have PCIe only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nvlinks: Option<u32>,
+    #[serde(default)]
+    pub cpu: Cpu,
+}
+
+/// `[nccl]`: times of NCCL's algorithms on this machine, as `unisono calibrate --from` fits them to logs.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NcclTimes {
+    /// The logs, in words.
+    #[serde(default)]
+    pub measured: String,
+    pub fits: Vec<NcclFit>,
+}
+
+/// The prices of one algorithm with one protocol.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NcclFit {
+    /// As NCCL names them: `ring` and `ll128`.
+    pub algorithm: String,
+    pub protocol: String,
+    /// True if the prices are those of jobs on several boxes.
+    #[serde(default)]
+    pub across_boxes: bool,
+    /// From the call until the first step, and the return.
+    pub start_us: f64,
+    /// Of each step that leads to a GPU of the same box, or of another box.
+    pub hop_us: f64,
+    #[serde(default)]
+    pub network_hop_us: f64,
+    /// Of each byte that a channel sends, and of each byte that it reads, adds or writes.
+    pub sent_ns_per_byte: f64,
+    pub worked_ns_per_byte: f64,
+    /// Measurements that the prices were fitted to.
+    #[serde(default)]
+    pub points: u32,
+}
+
+impl Gpu {
+    pub(super) fn check(&self, origin: &str) -> Result<(), MachineError> {
+        match self.nvlinks.filter(|&links| links > MOST_NVLINKS) {
+            None => Ok(()),
+            Some(found) => {
+                let (origin, found) = (origin.to_owned(), found.to_string());
+                Err(MachineError::Value { origin, key: "gpu.nvlinks", found, accepted: "0 to 1024" })
+            }
+        }
+    }
+}
+
+impl NcclTimes {
+    pub(super) fn check(&self, origin: &str) -> Result<(), MachineError> {
+        let prices = self.fits.iter().flat_map(|fit| {
+            [fit.start_us, fit.hop_us, fit.network_hop_us, fit.sent_ns_per_byte, fit.worked_ns_per_byte]
+        });
+        match prices.into_iter().find(|price| !(0.0..=MOST_US).contains(price)) {
+            None => Ok(()),
+            Some(found) => {
+                let (origin, found) = (origin.to_owned(), format!("{found:?}"));
+                Err(MachineError::Value { origin, key: "nccl.fits", found, accepted: "prices from 0 to 1e9" })
+            }
+        }
+    }
+
+    /// Returns the prices of an algorithm with a protocol.
+    pub fn fit(&self, algorithm: &str, protocol: &str, across_boxes: bool) -> Option<&NcclFit> {
+        let is_asked = |f: &&NcclFit| {
+            (f.algorithm.as_str(), f.protocol.as_str(), f.across_boxes) == (algorithm, protocol, across_boxes)
+        };
+        self.fits.iter().find(is_asked)
+    }
+}

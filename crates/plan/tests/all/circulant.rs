@@ -1,0 +1,65 @@
+//! Circulant schedules on clusters: their closed form, the simulation and the plan.
+
+use unisono_algorithms::{Params, find};
+use unisono_base::mix;
+use unisono_collective::{Dtype, Kind};
+use unisono_machine::{Machine, Shape};
+use unisono_plan::{Asked, Part, Problem, TimeSource, plan};
+
+fn cluster(model: &str, alpha_ns: f64, beta_ns_per_byte: f64) -> Machine {
+    let text = format!(
+        "name = \"cluster\"\nkind = \"endpoint\"\nmodel = \"{model}\"\nalpha_ns = {alpha_ns:?}\nbeta_ns_per_byte = {beta_ns_per_byte:?}\n"
+    );
+    Machine::from_toml(&text, "test").unwrap()
+}
+
+/// Rounds that each take alpha and a block, on any number of ranks: (S-1+q)(alpha + n/S beta) for a vector of one root.
+#[test]
+fn simulated_times_are_the_closed_form() {
+    for ranks in [2_u32, 3, 5, 8, 17, 36, 60] {
+        for (kind, drawn) in [Kind::Broadcast, Kind::Reduce].into_iter().zip(mix(u64::from(ranks)) >> 1..) {
+            let machine = cluster("postal", 1000.0 + (drawn % 1000) as f64, 0.25);
+            let blocks = 1 + (drawn >> 10) % 20;
+            let asked = Asked {
+                dtype: Dtype::F32,
+                ..Asked::new(kind, &machine, Part::Shape(Shape::line(ranks)), 1024 * blocks)
+            };
+            let params = Params::new().with("blocks", blocks);
+            let planned = plan(Problem::new(&asked).unwrap(), Some("circulant"), &params).unwrap();
+            let q = ranks.next_power_of_two().ilog2();
+            let expected = (blocks - 1 + u64::from(q)) as f64 * (1000.0 + (drawn % 1000) as f64 + 0.25 * 4096.0);
+            let found = planned.best().time.seconds * 1e9;
+            assert_eq!(planned.best().source, TimeSource::Simulated);
+            // A rank receives several messages at once, so sums come together earlier.
+            let is_right = (found / expected - 1.0).abs() < 1e-9 || kind == Kind::Reduce && found < expected;
+            assert!(is_right, "{kind} of {ranks} ranks in {blocks} blocks: {found}, not {expected}");
+        }
+    }
+}
+
+/// The times of arXiv 2407.18004 for the best number of blocks, at 2 us and 10 GB/s. Where a port takes one message at
+/// a time, the number of blocks near it that disturbs no rank takes as long.
+#[test]
+fn a_broadcast_of_any_number_of_ranks_is_as_fast_as_of_a_power_of_two() {
+    for (model, ranks, us) in [
+        ("postal", 36, 179.6),
+        ("postal", 1000, 209.8),
+        ("postal", 1024, 209.8),
+        ("postal", 1152, 216.0),
+        ("hockney", 36, 179.6),
+    ] {
+        let machine = cluster(model, 2000.0, 0.1);
+        let asked = Asked::new(Kind::Broadcast, &machine, Part::Shape(Shape::line(ranks)), 1 << 18);
+        let problem = Problem::new(&asked).unwrap();
+        let case = problem.target.case(problem.collective);
+        let candidates = find("circulant").unwrap().candidates(&case);
+        // One is enough where none disturbs others.
+        let tried = if model == "postal" { &candidates[candidates.len() / 2..][..1] } else { &candidates[..] };
+        let seconds = |params: &Params| {
+            let planned = plan(Problem::new(&asked).unwrap(), Some("circulant"), params).unwrap();
+            planned.best().time.seconds
+        };
+        let found = tried.iter().map(seconds).fold(f64::INFINITY, f64::min) * 1e6;
+        assert!((found / us - 1.0).abs() < 0.02, "{ranks} ranks, {model}: {found} us, not {us}");
+    }
+}

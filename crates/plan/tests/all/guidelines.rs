@@ -1,0 +1,160 @@
+//! Self-consistent performance guidelines: no collective is predicted to take longer than others that together make it,
+//! on presets of every kind and on random clusters. Source: Träff, Gropp, Thakur, "Self-consistent MPI performance
+//! guidelines", IEEE TPDS 2010.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use unisono_algorithms::Params;
+use unisono_base::mix;
+use unisono_collective::Kind::{
+    self, Allgather, Allreduce, Alltoall, Broadcast, Gather, Reduce, ReduceScatter, Scatter,
+};
+use unisono_machine::{Machine, Shape};
+use unisono_plan::{Asked, Part, Problem, plan_best};
+
+/// A collective, and those that make it one after the other.
+const LAWS: [(Kind, &[Kind]); 9] = [
+    (Broadcast, &[Allreduce]),
+    (Broadcast, &[Scatter, Allgather]),
+    (Reduce, &[Allreduce]),
+    (Allgather, &[Alltoall]),
+    (Allgather, &[Gather, Broadcast]),
+    (Scatter, &[Broadcast]),
+    (ReduceScatter, &[Reduce, Scatter]),
+    (Allreduce, &[Reduce, Broadcast]),
+    (Allreduce, &[ReduceScatter, Allgather]),
+];
+
+/// Times that differ by less are equal: closed forms, timetables and simulations meet in a sum.
+const EQUAL: f64 = 1.05;
+
+/// Laws that do not hold on a preset. `docs/results.md` has the reasons.
+const EXCEPTIONS: [(&str, &str); 7] = [
+    ("archer", "broadcast <= allreduce"),
+    ("archer", "reduce <= allreduce"),
+    ("hx2mesh-small", "scatter <= broadcast"),
+    ("paper-sim", "allreduce <= reduce-scatter + allgather"),
+    ("paper-sim", "broadcast <= allreduce"),
+    ("paper-sim", "reduce <= allreduce"),
+    ("torus2d-small", "scatter <= broadcast"),
+];
+
+/// Bytes of whole vectors.
+const SIZES: [u64; 4] = [8, 1 << 12, 1 << 18, 1 << 24];
+
+fn law_name((kind, parts): &(Kind, &[Kind])) -> String {
+    let parts: Vec<&str> = parts.iter().map(|part| part.name()).collect();
+    format!("{kind} <= {}", parts.join(" + "))
+}
+
+/// The predicted seconds of a collective of a vector in which each rank has `each` elements.
+fn seconds(machine: &Machine, shape: Shape, kind: Kind, each: u64) -> Option<f64> {
+    let ranks = shape.grid.count();
+    let elements = if [Broadcast, Reduce, Allreduce].contains(&kind) { each * ranks } else { each };
+    let problem = Problem::new(&Asked::new(kind, machine, Part::Shape(shape), elements)).ok()?;
+    Some(plan_best(problem, None, &Params::new()).ok()?.best().time.seconds)
+}
+
+/// The laws that do not hold, with the largest ratio of each.
+fn broken(machine: &Machine, shape: Shape, sizes: &[u64]) -> BTreeMap<String, f64> {
+    let mut found = BTreeMap::new();
+    for bytes in sizes {
+        let each = (bytes / 4 / shape.grid.count()).max(1);
+        let kinds: BTreeSet<&str> =
+            LAWS.iter().flat_map(|law| [law.0].into_iter().chain(law.1.iter().copied())).map(Kind::name).collect();
+        let of = |kind: &Kind| seconds(machine, shape, *kind, each);
+        let times: BTreeMap<&str, Option<f64>> =
+            Kind::ALL.iter().filter(|kind| kinds.contains(kind.name())).map(|kind| (kind.name(), of(kind))).collect();
+        for law in &LAWS {
+            let sum = law.1.iter().map(|part| times[part.name()]).sum::<Option<f64>>();
+            let (Some(time), Some(sum)) = (times[law.0.name()], sum) else { continue };
+            if time > sum * EQUAL + 1e-9 {
+                let most = found.entry(law_name(law)).or_insert(0.0_f64);
+                *most = most.max(time / sum);
+            }
+        }
+    }
+    found
+}
+
+/// Compares the laws that do not hold on some parts of a preset with the exceptions.
+fn hold_on(name: &str, shapes: &[Shape], sizes: &[u64]) {
+    let machine = Machine::preset(name).unwrap();
+    let found: Vec<_> = shapes.iter().flat_map(|&shape| broken(&machine, shape, sizes)).collect();
+    let names: BTreeSet<&str> = found.iter().map(|(law, _)| law.as_str()).collect();
+    let known: BTreeSet<&str> = EXCEPTIONS.iter().filter(|of| of.0 == name).map(|of| of.1).collect();
+    assert_eq!(names, known, "{name}: {found:#?}");
+}
+
+#[test]
+fn hold_on_clusters() {
+    for name in ["archer", "paper-sim"] {
+        hold_on(name, &[7, 16, 24].map(Shape::line), &SIZES);
+    }
+}
+
+#[test]
+fn hold_on_gpus() {
+    for name in ["dgx-h100", "dgx-a100", "mi300x"] {
+        hold_on(name, &[Shape::line(8)], &SIZES[1..]);
+    }
+}
+
+#[test]
+fn hold_on_tori_and_meshes() {
+    for name in ["torus2d-small", "hx2mesh-small"] {
+        hold_on(name, &[Shape::rect(4, 4)], &SIZES[1..]);
+    }
+}
+
+#[test]
+fn hold_on_trees_and_dragonflies() {
+    for name in ["fattree-small", "dragonfly-small"] {
+        hold_on(name, &[Shape::line(16)], &SIZES[1..]);
+    }
+}
+
+#[test]
+fn hold_on_wafers() {
+    hold_on("wse2", &[Shape::line(16), Shape::rect(4, 4)], &SIZES[1..3]);
+}
+
+fn cluster(model: &str, drawn: u64) -> Machine {
+    let (alpha, beta, gamma) = (200 + drawn % 5000, (drawn >> 20) % 1000 + 10, (drawn >> 40) % 200);
+    let text = format!(
+        "name = \"random\"\nkind = \"endpoint\"\nmodel = \"{model}\"\nalpha_ns = {alpha}\nbeta_ns_per_byte = {}\n\
+         gamma_ns_per_byte = {}\n",
+        beta as f64 / 1e4,
+        gamma as f64 / 1e4,
+    );
+    Machine::from_toml(&text, "random").unwrap()
+}
+
+#[test]
+fn hold_on_random_clusters() {
+    for number in 0..crate::soak::cases(20) {
+        let drawn = mix(u64::from(number) + 1);
+        let (ranks, bytes) = (2 + (drawn >> 50) % 40, 8 << ((drawn >> 56) % 22));
+        let found = broken(&cluster("postal", drawn), Shape::line(ranks as u32), &[bytes]);
+        assert!(found.is_empty(), "cluster {number} of {ranks} ranks, {bytes} bytes: {found:#?}");
+    }
+}
+
+/// More ranks than a power of two take no more than 1.2 times as long as the next one, where receives are free:
+/// elsewhere ranks of a circulant schedule that run ahead may disturb others.
+#[test]
+fn any_number_of_ranks_is_as_good_as_a_power_of_two() {
+    for number in 0..crate::soak::cases(20) {
+        let drawn = mix(u64::from(number) + 1);
+        let (ranks, bytes) = (3 + (drawn >> 50) % 38, 8_u64 << ((drawn >> 56) % 22));
+        let machine = cluster("postal", drawn);
+        for kind in [Broadcast, Reduce, Allreduce] {
+            let of = |ranks: u32| {
+                let asked = Asked::new(kind, &machine, Part::Shape(Shape::line(ranks)), (bytes / 4).max(1));
+                plan_best(Problem::new(&asked).unwrap(), None, &Params::new()).unwrap().best().time.seconds
+            };
+            let (time, next) = (of(ranks as u32), of((ranks as u32).next_power_of_two()));
+            assert!(time <= 1.2 * next, "{kind} of {bytes} bytes, {ranks} ranks of cluster {number}: {}", time / next);
+        }
+    }
+}

@@ -1,0 +1,37 @@
+"""Prints the own choice of a library."""
+
+from unisono.base.reports import LibraryReport
+from unisono.cli._output import microseconds, number, print_fields, print_lines, print_table
+
+__all__ = ["OWN_ROWS", "print_library"]
+
+OWN_ROWS = (
+    "lines are the best of NCCL's own algorithms by the times of --as nccl, which are NCCL's own estimates until "
+    "'unisono calibrate --from' fits them to logs"
+)
+
+
+def print_library(library: LibraryReport) -> None:
+    """Prints the choice with its time, and a table of all that the library enables."""
+    busbw = "" if library["busbw"] is None else f", busbw {number(library['busbw'], 1)} GB/s"
+    chosen = (
+        f"{library['algorithm']} {library['protocol']}, {library['channels']} channels of "
+        f"{library['channel_gb_per_second']:.4g} GB/s: {microseconds(library['seconds'])} µs{busbw}"
+    )
+    print_lines("")
+    print_fields([(f"as {library['name']}", chosen), ("note", library["note"])])
+    print_lines("")
+    rows = [
+        [
+            f"{one['algorithm']} {one['protocol']}",
+            str(one["channels"]),
+            f"{one['channel_gb_per_second']:.4g}",
+            f"{one['latency_us']:.1f}",
+            f"{one['gb_per_second']:.1f}",
+            microseconds(one["cost_seconds"]),
+            microseconds(one["seconds"]),
+        ]
+        for one in library["choices"]
+    ]
+    right = ["channels", "GB/s each", "latency µs", "GB/s", "own estimate µs", "predicted µs"]
+    print_table([f"{library['name']} enables", *right], rows, right=right)

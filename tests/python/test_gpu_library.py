@@ -1,0 +1,256 @@
+"""NCCL's own choice: what commands print, tuner files of its algorithms, and the fit of a machine to logs."""
+
+import csv
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import unisono as un
+from unisono.collective_logs import Measured, read_log
+from unisono.library_calibration import calibrated, chosen_points, preset_of
+from unisono.planning.libraries import library_choice, library_sizes
+
+from tests.python.conftest import ROOT, call
+
+MESH = "a100x4"
+TIMES = ROOT / "docs" / "measured" / "a100x4-nvlink.csv"
+sys.path.insert(0, str(ROOT / "docs"))
+
+LOG = """# nccl-tests version 2.13.8 all_reduce_perf
+# nThread 1 nGpus 4 minBytes 8 maxBytes 8388608 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1
+#
+# Using devices
+#  Rank  0 Group  0 Pid  34534 on   node-a device  0 [0000:07:00] NVIDIA A100-SXM4-80GB
+#  Rank  1 Group  0 Pid  34534 on   node-a device  1 [0000:0b:00] NVIDIA A100-SXM4-80GB
+#  Rank  2 Group  0 Pid  34534 on   node-a device  2 [0000:48:00] NVIDIA A100-SXM4-80GB
+#  Rank  3 Group  0 Pid  34534 on   node-a device  3 [0000:4c:00] NVIDIA A100-SXM4-80GB
+#
+#                                                              out-of-place                       in-place
+#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
+#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
+           0             0     float     sum      -1     0.16    0.00    0.00      0     0.15    0.00    0.00      0
+           8             2     float     sum      -1    12.95    0.00    0.00      0    12.80    0.00    0.00      0
+     1048576        262144     float     sum      -1    32.00   32.77   49.15      0    31.90   32.87   49.31      0
+     8388608       2097152     float     sum      -1   119.35   70.29  105.43    N/A   118.00   71.09  106.63    N/A
+# Out of bounds values : 0 OK
+# Avg bus bandwidth    : 51.5
+"""
+
+
+def test_the_choice_is_printed_and_in_the_report() -> None:
+    plain = un.plan("allreduce", "dgx-h100", bytes="1GiB")
+    assert plain.library is None
+    assert "library" not in plain.report()
+    asked = call("plan", "allreduce", "--machine", "dgx-h100", "--bytes", "1GiB", "--as", "nccl", "--json").json
+    library = asked["library"]
+    assert (library["name"], library["algorithm"], library["protocol"]) == ("nccl", "nvls", "simple")
+    # 25 us and 2^30 bytes at 8 x 59.5 GB/s of busbw: by hand in the tests of the model.
+    assert library["seconds"] == pytest.approx(25e-6 + 2**30 * 1.75 / 476e9, rel=1e-9)
+    assert library["busbw"] == pytest.approx(2**30 * 1.75 / library["seconds"] / 1e9, rel=1e-9)
+    assert library["cost_seconds"] == min(one["cost_seconds"] for one in library["choices"])
+    assert not library["calibrated"]
+    assert "not measured" in library["note"]
+    text = call("plan", "allreduce", "--machine", "dgx-h100", "--bytes", "1GiB", "--as", "nccl").out
+    assert "as nccl" in text
+    assert "nvls simple, 8 channels of 59.5 GB/s" in text
+    assert "own estimate" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "needed"),
+    [
+        (["allreduce", "--machine", "mi300x", "--as", "nccl"], "[gpu]"),
+        (["allreduce", "--machine", "wse2", "--shape", "4", "--as", "nccl"], "of kind wafer"),
+        (["allreduce", "--machine", "dgx-a100", "--as", "rccl"], "accepted is nccl"),
+        (["alltoall", "--machine", "dgx-a100", "--as", "nccl"], "NCCL has no algorithms for alltoall"),
+    ],
+)
+def test_what_the_model_does_not_know_is_refused_in_one_sentence(words: list[str], needed: str) -> None:
+    ran = call("plan", *words, "--bytes", "64KiB")
+    assert needed in ran.err, (ran.code, ran.err)
+    assert len(ran.err.strip().splitlines()) == 1, ran.err
+
+
+def lines_of(text: str) -> list[list[str]]:
+    """The fields of the lines of a tuner file."""
+    return [line.split(",") for line in text.splitlines() if line and not line.startswith("#")]
+
+
+@pytest.mark.parametrize(
+    ("machine", "nodes"), [("dgx-a100", 1), ("dgx-h100", 1), ("dgx-h100", 2), ("ndv2", 1), ("dgx-h100-x8-sharp", 8)]
+)
+def test_every_line_of_a_tuner_file_is_enabled_on_the_machine(machine: str, nodes: int, tmp_path: Path) -> None:
+    on = un.machine(machine, nodes=nodes) if nodes > 1 else un.machine(machine)
+    for collective in ("allreduce", "reduce-scatter", "broadcast"):
+        regions = library_sizes(collective, on)
+        library = library_choice(collective, on, 1 << 18)
+        enabled = {(one["algorithm"], one["protocol"]) for one in library["choices"]}
+        assert {(region["algorithm"], region["protocol"]) for region in regions} <= enabled
+        # All sizes, without gaps.
+        assert [region["first_bytes"] for region in regions] == [
+            0,
+            *(region["last_bytes"] + 1 for region in regions[:-1]),
+        ]
+        assert regions[-1]["last_bytes"] is None
+    if nodes == 1:
+        file = tmp_path / "tuner.csv"
+        words = ["allreduce", "--machine", machine, "--bytes", "1MiB", "--as", "nccl", "--for", "nccl", "-o", str(file)]
+        ran = call("plan", *words)
+        assert ran.code == 0, ran.err
+        lines = lines_of(file.read_text())
+        regions = library_sizes("allreduce", on)
+        assert [line[3:5] for line in lines] == [[region["algorithm"], region["protocol"]] for region in regions]
+        assert on.shape is not None
+        assert {tuple(line[6:8]) for line in lines} == {("1", str(on.shape[0]))}
+
+
+def test_a_plan_for_nccl_has_lines_of_its_own_algorithms(tmp_path: Path) -> None:
+    """NCCL's ring uses all interfaces, so its line is for the size and not that of one ring over all ranks."""
+    words = ["plan", "allreduce", "--machine", "dgx-a100", "--bytes", "64KiB", "--for", "nccl"]
+    for more, expected in (([], ("ring", "ll")), (["--algorithm", "ring"], ("ring", "simple"))):
+        file = tmp_path / "tuner.csv"
+        assert call(*words, *more, "-o", str(file)).code == 0
+        [line] = lines_of(file.read_text())
+        assert tuple(line[:3]) == ("allreduce", "65536", "65536")
+        assert tuple(line[3:5]) == expected or (not more and line[3] == "tree")
+
+
+def test_logs_of_nccl_tests_are_read() -> None:
+    points = read_log(LOG, "log")
+    assert [point.bytes for point in points] == [8, 1 << 20, 1 << 23]
+    assert [point.seconds for point in points] == pytest.approx([12.95e-6, 32e-6, 119.35e-6])
+    found = {(point.collective, point.ranks, point.nodes, point.gpu) for point in points}
+    assert found == {("allreduce", 4, 1, "NVIDIA A100-SXM4-80GB")}
+    # Without the name of the test, the ratio of the bandwidths is 2 x 3/4.
+    unnamed = "\n".join(LOG.splitlines()[1:])
+    last = unnamed.replace("           8             2     float     sum      -1    12.95    0.00    0.00", "#")
+    assert [point.collective for point in read_log(last, "log")] == ["allreduce"] * 2
+    two = LOG.replace("node-a device  2", "node-b device  0").replace("node-a device  3", "node-b device  1")
+    assert {(point.ranks, point.nodes) for point in read_log(two, "log")} == {(4, 2)}
+    # Four GPUs are no preset's; eight A100 with NVSwitches are.
+    with pytest.raises(un.InputError, match="--machine"):
+        preset_of(points)
+    assert preset_of([Measured("allreduce", 8, 1, 8, 1e-5, "NVIDIA A100-SXM4-80GB")]) == "dgx-a100"
+
+
+@pytest.mark.parametrize(
+    ("text", "needed"),
+    [
+        ("", "is no log"),
+        ("# OSU MPI Allreduce Latency Test\n4 2.1\n", "is no log"),
+        ("\n".join(LOG.splitlines()[:12]), "no times"),
+        (LOG[: LOG.index("12.95")], "the row is cut"),
+        (LOG.replace("12.95", "oops"), "the time is 'oops'"),
+        (LOG.replace("all_reduce_perf", "sendrecv_perf"), "'sendrecv' is no collective"),
+        (LOG.replace("all_reduce_perf", "").replace("sum", "mul"), "nothing names the test"),
+        (LOG.replace("#  Rank", "# Bank"), "state the GPUs"),
+        ("op,gpus,bytes,time_us\nallsum,4,8,9.1\n", "is no collective"),
+        ("op,gpus,bytes,time_us\nallreduce,4,8\n", "the time is"),
+        ("op,gpus,bytes,time_us\nallreduce,-4,8,1\n", "gpus is '-4'"),
+        ("op,gpus,bytes,time_us\n", "no times"),
+    ],
+)
+def test_other_and_cut_logs_get_one_sentence(text: str, needed: str, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text(text)
+    ran = call("calibrate", "--from", str(log), "--machine", str(MESH), "-o", str(tmp_path / "m.toml"))
+    assert needed in ran.err, (ran.code, ran.err)
+    assert len(ran.err.strip().splitlines()) == 1
+    assert not (tmp_path / "m.toml").exists()
+
+
+def test_damaged_logs_are_read_or_refused() -> None:
+    some = random.Random(7)
+    table = "\n".join(TIMES.read_text().splitlines()[:40])
+    for _ in range(400):
+        text = list(some.choice((LOG, table)))
+        for _ in range(some.randint(1, 6)):
+            at = some.randrange(len(text))
+            text[at : at + some.randint(0, 9)] = some.choice(
+                ("", "#", ",", "\n", " ", "-1", "9" * 30, "nan", "\0", "²")
+            )
+        try:
+            points = read_log("".join(text), "log")
+        except un.InputError:
+            continue
+        assert all(point.seconds > 0 and point.bytes >= 0 for point in points)
+
+
+def synthetic(prices: dict[str, float]) -> tuple[list[Measured], Any]:
+    """Times of the mesh of four by known prices of the ring with LL."""
+    fit = {"algorithm": "ring", "protocol": "ll", "across_boxes": False, **prices}
+    on = un.machine({**un.machine(MESH).describe(), "nccl": {"fits": [fit]}})
+    points = []
+    for collective in ("allreduce", "allgather", "broadcast"):
+        for size in (1024, 8192, 65536, 1 << 19):
+            count = size // (8 if collective == "allgather" else 2)
+            library = library_choice(collective, on, count, "f16")
+            points.append(Measured(collective, 4, 1, size, library["seconds"]))
+    return points, on
+
+
+def test_a_fit_finds_the_prices_that_made_the_times() -> None:
+    prices = {"start_us": 9.0, "hop_us": 0.9, "sent_ns_per_byte": 0.25, "worked_ns_per_byte": 0.05}
+    points, _ = synthetic(prices)
+    made, groups, residuals, _ = calibrated(un.machine(MESH), points)
+    assert [group.key for group in groups] == [("ring", "ll", False)]
+    assert max(abs(residual.error) for residual in residuals) < 0.02
+    assert groups[0].prices["start_us"] == pytest.approx(9.0, rel=0.1)
+    # The machine predicts the times, and survives a file.
+    again = un.machine(made.describe())
+    assert again.describe()["nccl"] == made.describe()["nccl"]
+    assert un.plan("allreduce", again, bytes=8192, as_library="nccl").report()["library"]["calibrated"]
+
+
+def test_a_disturbed_point_is_named_and_does_not_bend_the_fit() -> None:
+    points, _ = synthetic({"start_us": 9.0, "hop_us": 0.9, "sent_ns_per_byte": 0.25, "worked_ns_per_byte": 0.05})
+    spoilt = [*points[:5], Measured("allgather", 4, 1, 8192, points[5].seconds * 3), *points[6:]]
+    residuals = calibrated(un.machine(MESH), spoilt)[2]
+    errors = [abs(residual.error) for residual in residuals]
+    assert errors[5] > 0.5
+    assert max(errors[:5] + errors[6:]) < 0.12, errors
+
+
+def test_points_are_spread_over_sizes() -> None:
+    points = [Measured("allreduce", 4, 1, 1 << power, 1.0) for power in range(22)]
+    assert [point.bytes for point in chosen_points(points, 3)] == [1 << 3, 1 << 11, 1 << 18]
+    assert chosen_points(points, None) == points
+    assert len(chosen_points(points, 40)) == 22
+
+
+def test_a_calibrated_node_of_four_a100_is_predicted(tmp_path: Path) -> None:
+    """Six sizes of each collective on two and on four GPUs are fitted; the others are within the stated errors."""
+    import gpu_page
+
+    residuals = gpu_page.fitted()
+    fitted = [r for r in residuals if r.fitted]
+    assert (len(fitted), len(residuals)) == (48, 174)
+    within = [r for r in residuals if abs(r.error) <= 0.15]
+    assert len(within) >= 0.9 * len(residuals)
+    # Three times of 8 B and 1 KiB are above those of 2 KiB of the same collective.
+    far = {(r.point.collective, r.point.ranks, r.point.bytes) for r in residuals if abs(r.error) > 0.35}
+    assert far <= {("allgather", 2, 8), ("reduce-scatter", 2, 8), ("reduce-scatter", 2, 1024)}
+    for row in gpu_page.posted():
+        ratio = (gpu_page.predicted(row)["busbw"] or 0) / float(row["busbw"])
+        assert 0.9 < ratio < 1.25, row
+
+
+def test_the_command_writes_a_machine_that_predicts(tmp_path: Path) -> None:
+    with TIMES.open() as file:
+        lines = [line for line in file if not line.startswith("#")]
+    few = [row for row in csv.DictReader(lines) if row["op"] == "allreduce" and row["gpus"] == "4"]
+    log, out = tmp_path / "log.csv", tmp_path / "m.toml"
+    log.write_text("op,gpus,bytes,time_us\n" + "".join(f"{','.join(row.values())}\n" for row in few))
+    words = ["calibrate", "--from", str(log), "--machine", str(MESH), "-o", str(out), "--points", "6"]
+    report = call(*words, "--json").json
+    assert sum(row["fitted"] for row in report["residuals"]) == 6
+    assert len(report["residuals"]) == len(few)
+    text = call(*words).out
+    assert "not seen" in text
+    assert "wrote" in text
+    planned = call("plan", "allreduce", "--machine", str(out), "--bytes", "1GiB", "--as", "nccl", "--json").json
+    last = next(row for row in report["residuals"] if row["bytes"] == 1 << 30)
+    assert planned["library"]["seconds"] == pytest.approx(last["predicted"], rel=1e-9)
+    assert planned["library"]["calibrated"]
