@@ -4,7 +4,8 @@
 //! stream, one for local work), then sends. The next pass but one waits until the slice has left, so that a full link
 //! holds up the block, and one slice is on its way while the next is prepared. The next instruction waits until the
 //! last slice has left. Passes take the block's own CPU; a sum has no time beside them. Messages are on CPU 0, which
-//! all blocks share, since their arrival keeps no block busy.
+//! all blocks share, since their arrival keeps no block busy. A switch takes the slices of the GPUs, and reduces each on
+//! its engine.
 //!
 //! Both ends of a message cut it alike, since the number of slices depends on its bytes and the plan alone.
 
@@ -70,7 +71,8 @@ impl Lower<'_> {
         let count = if streams > 0 { streams } else { sources.len().saturating_sub(1).max(1) };
         let ticks = protocol.and_then(|p| passes.ticks_per_byte[p as usize]).unwrap_or(0.0) * count as f64;
         let first = self.joint(before);
-        let cpu = protocol.map_or(0, |_| self.block);
+        let is_switch = self.is_switch(id);
+        let cpu = if is_switch { self.engine } else { protocol.map_or(0, |_| self.block) };
         let (mut arrived, mut passed) = (Vec::new(), first.first);
         // The sends of the last two slices.
         let mut sent = [Vec::<TaskId>::new(), Vec::new()];
@@ -82,10 +84,18 @@ impl Lower<'_> {
         for &receive in arrived.iter().flatten() {
             self.builder.requires(receive, TaskId(first.first));
         }
+        // What a switch puts on its links can be more than its part of the vector, and so in more slices.
+        let leaving: Vec<Vec<u64>> =
+            sends.iter().map(|send| slices(send.amount, passes.slice_bytes).collect()).collect();
         let own = slices(bytes, passes.slice_bytes);
         let count = own.len();
         for (n, slice) in own.enumerate() {
-            let pass = self.builder.task(Task::calc(rounded(slice as f64 * ticks)).on(cpu, 0));
+            let work = if is_switch && sources.len() > 1 {
+                Task::reduce(slice)
+            } else {
+                Task::calc(rounded(slice as f64 * ticks))
+            };
+            let pass = self.builder.task(work.on(cpu, 0));
             self.builder.requires(pass, TaskId(passed));
             for before in std::mem::take(&mut sent[0]) {
                 self.builder.requires(pass, before);
@@ -97,11 +107,14 @@ impl Lower<'_> {
                     self.builder.requires(pass, receive);
                 }
             }
-            for &send in sends {
-                let amount = protocol.map_or(slice, |p| p.wire_bytes(slice));
-                let task = self.builder.task(Task { amount, ..send }.on(0, 0));
-                self.builder.requires(task, pass);
-                sent[1].push(task);
+            for (&send, amounts) in sends.iter().zip(&leaving) {
+                let share = |n: usize| n * amounts.len() / count;
+                for &bytes in &amounts[share(n)..share(n + 1)] {
+                    let amount = protocol.map_or(bytes, |p| p.wire_bytes(bytes));
+                    let task = self.builder.task(Task { amount, ..send }.on(0, 0));
+                    self.builder.requires(task, pass);
+                    sent[1].push(task);
+                }
             }
             passed = pass.0;
         }

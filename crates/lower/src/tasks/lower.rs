@@ -248,7 +248,7 @@ pub(super) struct Lower<'a> {
     receives: Vec<Task>,
     sends: Vec<Task>,
     /// The number of the further CPU that reduces for the lane in work; 0: there is none.
-    engine: u8,
+    pub(super) engine: u8,
     passes: Option<Passes<'a>>,
     /// The CPU of the thread block that is the lane in work.
     pub(super) block: u8,
@@ -288,8 +288,8 @@ impl Lower<'_> {
         let ties = waits || self.awaited.binary_search(&id).is_ok();
         self.messages(id);
         let (receives, sends) = (std::mem::take(&mut self.receives), std::mem::take(&mut self.sends));
-        let is_switch = self.flow.node_of(id).0 >= self.schedule.collective().ranks;
-        if let Some(passes) = self.passes.filter(|_| !is_switch) {
+        let is_switch = self.is_switch(id);
+        if let Some(passes) = self.passes {
             let (first, last) = self.of_block(&passes, id, before, (&receives, &sends));
             if ties {
                 tied.push(Tied { id, first, last });
@@ -324,6 +324,10 @@ impl Lower<'_> {
         }
         (self.receives, self.sends) = (receives, sends);
         last
+    }
+
+    pub(super) fn is_switch(&self, id: InstrId) -> bool {
+        self.flow.node_of(id).0 >= self.schedule.collective().ranks
     }
 
     /// Gathers what an instruction receives and sends.
