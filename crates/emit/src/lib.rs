@@ -87,6 +87,11 @@ pub trait Emitter: Sync {
         &[]
     }
 
+    /// Thread blocks of a GPU, at most, where it has any.
+    fn thread_blocks(&self) -> u32 {
+        0
+    }
+
     /// The work of the target that predictions and simulations of a collective do not count, in a sentence.
     fn uncounted(&self, _collective: &Collective) -> Option<String> {
         None

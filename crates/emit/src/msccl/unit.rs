@@ -1,6 +1,6 @@
 //! MSCCL XML as a registered format: written, read back and proved again; and read.
 
-use unisono_base::InstrId;
+use unisono_base::{InstrId, narrow};
 use unisono_collective::Operator;
 use unisono_lower::{File, VerifiedFile};
 use unisono_machine::network::Protocol;
@@ -43,6 +43,10 @@ impl Emitter for MscclXml {
 
     fn protocols(&self) -> &'static [Protocol] {
         &Protocol::ALL
+    }
+
+    fn thread_blocks(&self) -> u32 {
+        narrow(limits::BLOCKS)
     }
 
     fn emit(&self, proven: &VerifiedFile) -> Result<Files, Refused> {

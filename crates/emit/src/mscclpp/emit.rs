@@ -46,8 +46,13 @@ impl Emitter for MscclPp {
         &[network::Protocol::Simple, network::Protocol::Ll]
     }
 
+    fn thread_blocks(&self) -> u32 {
+        PROCESSORS
+    }
+
     fn accepts(&self, proven: &VerifiedFile) -> Result<(), Refused> {
-        write(proven, &Choices::default(), false).map(drop)
+        // Plans with more thread blocks fall back to one, and take longer to prove.
+        write(proven, &Choices { thread_blocks: Some(1), ..Choices::default() }, false).map(drop)
     }
 
     fn emit(&self, proven: &VerifiedFile) -> Result<Files, Refused> {

@@ -102,6 +102,16 @@ impl ThreadBlock {
         stated.unwrap_or_default()
     }
 
+    /// Returns the rates of so many thread blocks that share the work of one.
+    #[must_use]
+    pub fn times(self, blocks: u32) -> Self {
+        let of = |rate: BlockRate| {
+            let gb_per_second = rate.gb_per_second.map(|rate| rate * f64::from(blocks));
+            BlockRate { gb_per_second, ..rate }
+        };
+        Self { simple: self.simple.map(of), ll: self.ll.map(of), ll128: self.ll128.map(of) }
+    }
+
     /// The key of a value out of range, with the value and the values that are accepted.
     pub(super) fn wrong(&self) -> Option<(&'static str, f64, &'static str)> {
         let rate =
