@@ -102,7 +102,7 @@ pub fn from_json(text: &str, origin: &str) -> Result<File, FileError> {
         }
     });
     let placement = placement.transpose().map_err(named)?;
-    Ok(File { schedule, placement, machine })
+    Ok(File { schedule, placement, machine, blocks: None })
 }
 
 fn on_grid(placing: &OnGrid, streams: usize) -> Result<GridPlacement, PlacementError> {

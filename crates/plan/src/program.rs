@@ -316,7 +316,7 @@ impl Pricing {
     fn messages(&self, data: &MovedData) -> Result<Price, RunError> {
         // It is among all nodes.
         let DirectSchedule { schedule, expected } = data.schedule()?;
-        let file = File { schedule, placement: None, machine: Some(self.machine.clone()) };
+        let file = File { schedule, placement: None, machine: Some(self.machine.clone()), blocks: None };
         let file = File { placement: place(&file, &self.machine, &self.part)?, ..file };
         let seconds = predict(&file, self.asked.as_deref())?.seconds;
         Ok(Price { simulated: self.simulated(&file, Some(&expected))?, ..Price::new("messages", seconds) })

@@ -92,7 +92,7 @@ pub fn check(text: &str, asked: &Asked, method: Method, processors: u32) -> Resu
     let mut proofs: Vec<Proof> = Vec::new();
     for &(in_place, name) in &ways {
         let schedule = match import::schedule(&p, asked, Some(in_place)) {
-            Ok(schedule) => schedule,
+            Ok((schedule, _)) => schedule,
             // One of two ways that no schedule has is a claim that does not hold.
             Err(error) if ways.len() > 1 => {
                 found.push(of_file("claim", format!("{name}: {error}")));

@@ -4,7 +4,10 @@ use serde_json::{Value, json};
 use unisono_base::{NodeId, narrow};
 use unisono_collective::{Collective, Kind};
 
-use super::export::{At, Exporter};
+use super::{
+    export::{At, Exporter},
+    together::{fused, turned},
+};
 
 /// What a thread block uses: indices into the lists of its GPU.
 #[derive(Default)]
@@ -75,12 +78,13 @@ impl Exporter<'_> {
             let mut blocks = Vec::new();
             let shares = self.form.shares;
             for (share, block) in (0..shares).flat_map(|share| (0..count).map(move |block| (share, block))) {
-                let mut ops = self.made.get(&(gpu, block)).cloned().unwrap_or_default();
+                let mut ops = fused(self.made.get(&(gpu, block)).cloned().unwrap_or_default());
                 let mut lists = Lists::default();
                 for op in &mut ops {
                     let moves = op.get("dst_buff").is_some() && op["name"] != "flush";
                     if moves && shares > 1 {
                         op["tbg_info"] = json!({"tb_id": share, "tbg_size": shares});
+                        turned(op, share, shares);
                     }
                     let is_port = op["channel_type"] == "port";
                     let (mine, lists) = if is_port { (&ports, &mut lists.port) } else { (&memory, &mut lists.memory) };

@@ -30,6 +30,7 @@ mod shared;
 mod sized;
 mod sizes;
 mod stuck;
+mod together;
 mod unit;
 
 pub use fault::Fault;

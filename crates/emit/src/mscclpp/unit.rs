@@ -256,6 +256,7 @@ impl Importer for MscclPp {
             let collective: String = plan.collective.chars().take(40).collect();
             ImportError::new(0, format!("collective: '{collective}' is not read; accepted are {}", names()))
         })?;
-        Ok(File { schedule: imported.schedule, placement: None, machine: None })
+        let blocks = Some(sized.blocks(&imported));
+        Ok(File { schedule: imported.schedule, placement: None, machine: None, blocks })
     }
 }

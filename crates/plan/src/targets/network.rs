@@ -19,6 +19,7 @@ use unisono_machine::{
 use unisono_schedule::Schedule;
 use unisono_sim::network::Interconnect;
 
+pub use self::simulation::notes;
 use self::{
     placing::{line, part, part_of, place},
     simulation::simulate,

@@ -15,7 +15,8 @@ use unisono_plan::{Asked, Part, Plan, Problem, plan, predict};
 
 /// The same schedule with the phase of each instruction chosen anew among `phases`.
 fn relabelled(placed: &Placed, phases: u32, phase_of: impl Fn(u32) -> u32) -> Placed {
-    let file = File { schedule: placed.schedule.clone(), placement: placed.placement.clone(), machine: None };
+    let file =
+        File { schedule: placed.schedule.clone(), placement: placed.placement.clone(), machine: None, blocks: None };
     let mut text = String::new();
     print(&file, &mut text).unwrap();
     let relabel = |line: &str| {

@@ -16,7 +16,7 @@ use unisono_schedule::{
 use super::{checked, wrong};
 
 fn emit_as(schedule: &Schedule, choices: &Choices) -> Result<String, String> {
-    let file = File { schedule: schedule.clone(), placement: None, machine: None };
+    let file = File { schedule: schedule.clone(), placement: None, machine: None, blocks: None };
     let proven = VerifiedFile::new(&file, Method::Auto).map_err(|proof| format!("{:?}", proof.diagnostics))?;
     let files = MscclPp.emit_as(&proven, choices);
     files.map(|mut files| files.remove(0).1.text().unwrap().to_owned()).map_err(|e| e.to_string())
