@@ -75,7 +75,12 @@ pub fn file(file: &File) {
     }
     // Every rank in a box of its own, and plans for one buffer and for two.
     for in_place in [true, false] {
-        let choices = Choices { in_place: Some(in_place), gpus_per_box: Some(1), thread_blocks: in_place.then_some(3) };
+        let choices = Choices {
+            in_place: Some(in_place),
+            gpus_per_box: Some(1),
+            thread_blocks: in_place.then_some(3),
+            ..Choices::default()
+        };
         if let Err(refused) = MscclPp.emit_as(&proven, &choices) {
             assert!(!refused.reason.contains("please report it"), "{}: {}", refused.target, refused.reason);
         }

@@ -12,6 +12,7 @@ use super::{
     ops::Place,
     program::{Block, Gpu, Program, Step, counts_all_ranks},
 };
+use crate::PROCESSORS;
 
 /// The program in `count` instances.
 ///
@@ -42,8 +43,9 @@ pub fn instances(p: &Program, count: u32) -> Result<Program, String> {
     }
     let gpus = p.gpus.iter().map(|gpu| of_gpu(gpu, group, count)).collect();
     let made = Program { channels: p.channels * count, chunks: p.chunks * count, gpus, ..p.clone() };
-    match limits::of_program(&made).into_iter().next() {
-        Some((_, message)) => Err(message),
+    let refused = limits::of_program(&made, PROCESSORS).into_iter().next().map(|(_, message)| message);
+    match refused.or_else(|| limits::notes(&made).into_iter().next()) {
+        Some(message) => Err(message),
         None => Ok(made),
     }
 }
