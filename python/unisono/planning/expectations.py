@@ -33,24 +33,26 @@ def expect(
     dtype: str = "f32",
     op: str = "sum",
     root: Root = 0,
+    algorithm: str | None = None,
+    params: dict[str, str] | None = None,
+    model: str | None = None,
     as_library: str | None = None,
     executor: Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
-    **options: Any,
 ) -> Expectation:
     """The times to expect of a collective by its size, in ascending order of bytes.
 
     A row has ``ceiling`` (the lower bound that the plan is compared with, by the data sheet), ``library`` (the time of
     what ``as_library`` chooses by its own rules, else None) and ``plan``, in seconds, and the ``busbw`` of each in
     GB/s, None where nccl-tests do not define it. ``sizes`` are in bytes, as numbers or text such as ``"64KiB"``, and
-    count as those of :func:`plan`, which takes the other ``options`` too. The default sizes are 8 bytes and the powers
+    count as those of :func:`plan`, whose other options mean the same here. The default sizes are 8 bytes and the powers
     of 4 from 64 bytes, while all blocks together take at most 1 GiB, or what a PE of a wafer stores.
 
     An ``executor`` with threads plans sizes at the same time; ``progress`` is called with the number of sizes done and
     of all sizes.
 
     Raises:
-        InputError, UnsupportedError, NotExpressibleError: as :func:`plan`, for one of the sizes.
+        InputError, UnsupportedError: as :func:`plan`, for one of the sizes.
 
     """
     kind, of, on = names.collective(collective), names.datatype(dtype), with_shape(machine, shape)
@@ -63,8 +65,18 @@ def expect(
     counts = [0] if kind == "barrier" else sorted({element_count(None, size, of, kind) for size in given})
 
     def report_of(elements: int) -> PlanReport:
-        made = plan(kind, on, elements=elements, dtype=of, op=op, root=root, as_library=as_library, **options)
-        return made.report()
+        return plan(
+            kind,
+            on,
+            elements=elements,
+            dtype=of,
+            op=op,
+            root=root,
+            algorithm=algorithm,
+            params=params,
+            model=model,
+            as_library=as_library,
+        ).report()
 
     reports: list[PlanReport] = []
     for report in (map if executor is None else executor.map)(report_of, counts):
