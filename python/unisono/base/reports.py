@@ -229,6 +229,53 @@ class LibraryReport(TypedDict):
     choices: list[LibraryChoice]
 
 
+class Expected(TypedDict):
+    """A value of the bound, of the library's choice, and of the plan; None where there is none."""
+
+    ceiling: float | None
+    library: float | None
+    plan: float | None
+
+
+class ExpectationChoice(TypedDict):
+    """What a library chooses for a size."""
+
+    algorithm: str
+    protocol: str
+    channels: int
+
+
+class ExpectationRow(Expected):
+    """The seconds to expect of a collective at one size, and its bus bandwidths in GB/s."""
+
+    bytes: int
+    elements: int
+    busbw: Expected
+    #: The name of the bound.
+    bound: str | None
+    choice: ExpectationChoice | None
+    #: Of the plan.
+    algorithm: str
+    params: dict[str, str]
+
+
+class Expectation(TypedDict):
+    """``unisono.expect`` and ``unisono expect --json``; rows are sorted by bytes."""
+
+    collective: str
+    machine: str
+    shape: list[int]
+    ranks: int
+    dtype: str
+    operator: str
+    root: int
+    model: str
+    rates: str | None
+    library: str | None
+    rows: list[ExpectationRow]
+    notes: list[str]
+
+
 class ChunkTree(TypedDict):
     """A tree that ``chunks`` chunks have in common: the nodes that each message passes, nearest to the root first."""
 

@@ -32,8 +32,8 @@ __all__ = ["COMMANDS", "GROUPS", "NAMES", "command", "main", "program"]
 #: The commands by what they are for. Each is a module of its own, imported when it is first asked for.
 GROUPS = {
     "Plan, prove and simulate": (
-        "plan", "bound", "schedule", "verify", "simulate", "sweep", "merge", "emit", "import", "show", "view",
-        "algorithms", "machines",
+        "plan", "bound", "expect", "schedule", "verify", "simulate", "sweep", "merge", "emit", "import", "show",
+        "view", "algorithms", "machines",
     ),
     "MPI programs": ("calibrate", "tune", "bench", "run", "export", "check-guidelines"),
     "Networks and training": ("topology", "traffic", "allocate", "workload", "compare"),

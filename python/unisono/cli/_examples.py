@@ -20,6 +20,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "emit allreduce --machine dgx-h100 --bytes 1MiB --algorithm ring --format mscclpp -o ring.json",
         "emit ring.sched --format goal -o ring.goal",
     ),
+    "expect": (
+        "expect allreduce --machine dgx-h100 --sizes 8,1MiB,1GiB --as nccl",
+        "expect broadcast --machine dgx-h100 --sizes 8,1MiB -o expected.prom --plot expected.png",
+    ),
     "export": ("export cluster.plan --format openmpi-rules -o rules.conf --no-check",),
     "import": ("import ring.json --format mscclpp -o imported.sched",),
     "machines": ("machines", "machines dgx-h100"),
