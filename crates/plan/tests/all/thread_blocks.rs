@@ -182,7 +182,7 @@ fn time_of_candidate(asked: &Asked<'_>, candidate: &Timed, format: &str) -> Opti
 /// The time of a plan for a format is that of its file. The files of the next candidates are not faster by more than
 /// a twentieth.
 fn hold_the_law(machine: &Machine, kind: Kind, elements: u32, format: &str) {
-    let (asked, case) = (Asked::new(kind, machine, Part::All, elements), format!("{kind} {elements} {format}"));
+    let (asked, case) = (Asked::new(kind, machine, Part::All, elements.into()), format!("{kind} {elements} {format}"));
     let form = Some(Format::named(format, None).unwrap());
     let plan = plan_for(Problem::new(&asked).unwrap(), None, &Params::new(), form).unwrap();
     let file = plan.file().unwrap();
