@@ -124,9 +124,10 @@ fn simulate_nearest(
 
 /// Times the files of candidates, and sorts those candidates first.
 ///
-/// Estimates times in the order of predictions, until the next prediction is more than [`TOO_SLOW`] above the best time:
-/// files take no less time than their schedules, but for what predictions are too slow. Of an algorithm, the parameters
-/// are tried until times rise. Then writes the best by estimate, until no estimate is below the time of a file.
+/// Estimates times in the order of predictions, until the next prediction is more than [`TOO_SLOW`] above the best
+/// time: files take no less time than their schedules, but for what predictions are too slow. Of an algorithm, the
+/// parameters are tried until times rise. Then writes the best by estimate, until no estimate is below the time of a
+/// file.
 fn write_nearest(
     problem: &Problem,
     emitter: &dyn Emitter,

@@ -15,7 +15,7 @@ use unisono_schedule::verify::Method;
 use crate::{RunOptions, simulate};
 
 /// Twice as many thread blocks are worth it if they save this share of the time.
-const WORTH: f64 = 0.01;
+const WORTH: f64 = 0.05;
 /// Packets of the largest buffer, at most, where forms are compared. The time of the chosen form counts all.
 const PACKETS: u64 = 1 << 10;
 /// Instructions of a schedule of which several forms are compared.

@@ -17,7 +17,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "doctor": ("doctor",),
     "emit": (
-        "emit allreduce --machine dgx-h100 --bytes 1MiB --algorithm ring --format mscclpp -o ring.json",
+        "emit allreduce --machine dgx-h100 --bytes 64KiB --algorithm ring --format mscclpp -o ring.json",
         "emit ring.sched --format goal -o ring.goal",
     ),
     "expect": (

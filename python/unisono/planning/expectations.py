@@ -86,7 +86,10 @@ def expect(
     last = reports[-1]
     notes = [note for report in reports for note in report["notes"]]
     notes += [
-        f"as {report['library']['name']}, {report['library']['note']}" for report in reports if "library" in report
+        f"as {report['library']['name']}, {note}"
+        for report in reports
+        if "library" in report
+        for note in report["library"]["notes"]
     ]
     if (blocks := _blocks(kind, last["ranks"])) > 1:
         notes.append(f"sizes are of one block; nccl-tests state that of all {blocks} blocks")

@@ -32,7 +32,8 @@ pub fn import(text: &str, asked: &Asked) -> Result<Schedule, ImportError> {
     schedule(&program(text)?, asked, None).map(|(schedule, _)| schedule)
 }
 
-/// The schedule of a program, and its thread blocks; `in_place` says which of two ways it is run, `None` leaves it to the file.
+/// The schedule of a program, and its thread blocks; `in_place` says which of two ways it is run, `None` leaves it to
+/// the file.
 ///
 /// # Errors
 /// One sentence with the line.

@@ -4,8 +4,8 @@
 //! stream, one for local work), then sends. The next pass but one waits until the slice has left, so that a full link
 //! holds up the block, and one slice is on its way while the next is prepared. The next instruction waits until the
 //! last slice has left. Passes take the block's own CPU; a sum has no time beside them. Messages are on CPU 0, which
-//! all blocks share, since their arrival keeps no block busy. A switch takes the slices of the GPUs, and reduces each on
-//! its engine.
+//! all blocks share, since their arrival keeps no block busy. A switch takes the slices of the GPUs, and reduces each
+//! on its engine.
 //!
 //! Both ends of a message cut it alike, since the number of slices depends on its bytes and the plan alone.
 

@@ -1,8 +1,9 @@
 //! The two sides of a network: the rates of the data sheet, and those that programs reached.
 //!
 //! The data sheet is what the hardware can do at most, so that lower bounds read it. Predictions and simulations read
-//! the measured side: `measured_gbps`, `measured=` of a cable, `measured_share` of a switch, `launch_ns`, `signal_ns` and
-//! `[thread_block]`. A machine file states each value once, so the data sheet is the file without the measured ones.
+//! the measured side: `measured_gbps`, `measured=` of a cable, `measured_share` of a switch, `launch_ns`, `signal_ns`
+//! and `[thread_block]`. A machine file states each value once, so the data sheet is the file without the measured
+//! ones.
 
 use super::{
     Network, SwitchClass,
@@ -31,7 +32,8 @@ impl Network {
             || of_cables()
     }
 
-    /// Returns the same network with the rates of the data sheet alone, without the times of kernels, signals and thread blocks.
+    /// Returns the same network with the rates of the data sheet alone, without the times of kernels, signals and
+    /// thread blocks.
     pub fn data_sheet(&self) -> Self {
         let mut sheet = Self {
             measured_gbps: None,

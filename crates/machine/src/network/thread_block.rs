@@ -1,8 +1,8 @@
 //! The rate of a thread block, which executes a part of a communication plan on a GPU.
 //!
 //! A thread block runs its instructions in order. It moves data with loads and stores, so that one block does not fill
-//! a link: `gb_per_second` counts the data that a block sends while it receives as much. A block that only sends or only
-//! receives moves twice as much, because each takes its time.
+//! a link: `gb_per_second` counts the data that a block sends while it receives as much. A block that only sends or
+//! only receives moves twice as much, because each takes its time.
 //!
 //! Source of the protocols: NCCL, `src/device/prims_simple.h`, `prims_ll.h` and `prims_ll128.h`.
 
