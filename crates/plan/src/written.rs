@@ -9,7 +9,7 @@ use unisono_base::{InstrId, LaneId, narrow};
 use unisono_cost::Time;
 use unisono_emit::{Asked, Choices, Emitter, Files, IMPORTERS, Refused};
 use unisono_lower::{File, Placement, VerifiedFile};
-use unisono_machine::network::Network;
+use unisono_machine::network::{Network, Protocol};
 use unisono_schedule::verify::Method;
 
 use crate::{RunOptions, simulate};
@@ -20,6 +20,9 @@ const WORTH: f64 = 0.05;
 const PACKETS: u64 = 1 << 10;
 /// Instructions of a schedule of which several forms are compared.
 pub(crate) const MOST_INSTRUCTIONS: usize = 1 << 10;
+/// Bytes of the largest buffer, at most, where plans of MSCCL++ with packets are looked at: they are read back by their
+/// proof, which orders each packet before and behind each other (17 GB at 64 KiB).
+const MOST_PACKET_BYTES: u64 = 1 << 14;
 /// Forms of a schedule that are written as they are.
 const MOST_WRITTEN: usize = 3;
 
@@ -97,7 +100,9 @@ pub(crate) fn forms(emitter: &dyn Emitter, proven: &VerifiedFile, choices: &Choi
         let files = emitter.emit_as(proven, &Choices { thread_blocks: Some(1), ..*form }).ok()?;
         read(emitter, &files, file)
     };
-    let rated: Vec<_> = emitter.protocols().iter().copied().filter(|&p| rates.of(p).gb_per_second.is_some()).collect();
+    let packets = emitter.name() != "mscclpp" || largest_buffer(file) <= MOST_PACKET_BYTES;
+    let is_rated = |&p: &Protocol| rates.of(p).gb_per_second.is_some() && (packets || p == Protocol::Simple);
+    let rated: Vec<_> = emitter.protocols().iter().copied().filter(is_rated).collect();
     let mut forms = Vec::new();
     if rated.is_empty() {
         let seconds = single(choices).and_then(|read| simulated(&read, &coarse));

@@ -149,10 +149,10 @@ fn is_aligned(plan: &Value, allocated: u64) -> bool {
     let (gpu, alignment) = (&plan["gpus"][0], plan["buffer_alignment"].as_u64().unwrap_or(16));
     let input = allocated.min(plan["max_message_size"].as_u64().unwrap_or(u64::MAX));
     let chunks = number(&gpu["input_chunks"]);
-    let size_per_chunk = (input + chunks - 1) / chunks;
+    let size_per_chunk = input.div_ceil(chunks);
     let size = size_per_chunk * number(&gpu["scratch_chunks"]) * 2 * 2;
-    let size = (size + alignment - 1) / alignment * alignment;
-    (size >> 1) % 16 == 0
+    let size = size.next_multiple_of(alignment);
+    (size >> 1).is_multiple_of(16)
 }
 
 #[test]
