@@ -265,7 +265,9 @@ def test_switches_that_reduce_are_asked_by_one_gpu(collective: str, tmp_path: Pa
     # Chunks of 256 KiB are shared by as many thread blocks as take the least time.
     size = asked[0]["tbg_size"]
     assert size > 1
-    assert sorted((share["tb_id"], share["tbg_size"]) for share in asked) == sorted([(n, size) for n in range(size)] * 4)
+    assert sorted((share["tb_id"], share["tbg_size"]) for share in asked) == sorted(
+        [(n, size) for n in range(size)] * 4
+    )
     found = json_of("verify", str(file), "--bytes", "1MiB")
     assert (found["complete"], found["race_free"], found["diagnostics"]) == (True, True, [])
     # Among all algorithms once: to compare them takes long.

@@ -76,8 +76,6 @@ def test_help_takes_little_time() -> None:
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
     # By turns, as other work on the machine changes the time of all.
-    pairs = [
-        (seconds("-m", "unisono", "--help"), seconds("-c", "import click, runpy, re, pathlib")) for _ in range(7)
-    ]
+    pairs = [(seconds("-m", "unisono", "--help"), seconds("-c", "import click, runpy, re, pathlib")) for _ in range(7)]
     helps, others = zip(*pairs, strict=True)
     assert min(helps) < 2 * min(others)

@@ -216,8 +216,8 @@ fn a_plan_for_a_format_has_the_time_of_the_file() {
         ("dgx-a100", "mscclpp", Kind::Allreduce, 1 << 12),
         ("dgx-h100", "mscclpp", Kind::Allreduce, 1 << 20),
     ];
-    // The last one takes as long as all the others.
-    for (name, format, kind, bytes) in cases.into_iter().take(if crate::soak::is_on() { 3 } else { 2 }) {
+    // Those of MSCCL++ take as long as all other tests of thread blocks.
+    for (name, format, kind, bytes) in cases.into_iter().take(if crate::soak::is_on() { 3 } else { 1 }) {
         hold_the_law(&Machine::preset(name).unwrap(), kind, bytes / 4, format);
     }
 }
@@ -251,7 +251,7 @@ fn few_gpus(below: &mut impl FnMut(u64) -> u64) -> Machine {
 
 #[test]
 fn plans_for_formats_have_the_times_of_their_files() {
-    for seed in 0..u64::from(crate::soak::cases(15)) {
+    for seed in 0..u64::from(crate::soak::cases(10)) {
         let mut drawn = seed;
         let mut below = |n: u64| {
             drawn = mix(drawn + 1);
