@@ -21,7 +21,7 @@ Place = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Reader:
-    """What reads a file of JSON, and a valid document."""
+    """A reader of a file of JSON, and a valid document."""
 
     read: Callable[[Path], object]
     document: Callable[[], Any]

@@ -84,7 +84,7 @@ fn distance(a: &str, b: &str) -> usize {
     row[b.chars().count()]
 }
 
-/// Whether this is the first rank, as launchers tell their processes before MPI is initialised; without one, it is.
+/// Returns if this is the first rank, as launchers tell their processes before MPI is initialised; without one, it is.
 pub fn is_first() -> bool {
     ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"]
         .iter()

@@ -157,7 +157,7 @@ fn write_nearest(
         }
         spent += instructions;
         let Ok(proven) = VerifiedFile::new(&file, Method::Auto) else { continue };
-        // What has no time as a file keeps its prediction.
+        // A candidate without a time as a file keeps its prediction.
         let forms = forms(emitter, &proven, &choices);
         if let Some(seconds) = forms.first().map(|form| form.seconds) {
             estimated.push((n, seconds, forms));
@@ -169,7 +169,7 @@ fn write_nearest(
         estimated.extend(first.map(|n| (n, candidates[n].0.time.seconds, Vec::new())));
     }
     let mut least = f64::INFINITY;
-    // Whether the time of a candidate is that of its file, or an estimate.
+    // True where the time of a candidate is that of its file, and no estimate.
     let mut known = vec![None; candidates.len()];
     for (looked, &(n, seconds, ref forms)) in estimated.iter().enumerate() {
         interrupt::check();

@@ -223,7 +223,7 @@ class LibraryReport(TypedDict):
     busbw: float | None
     #: True if the time is from prices that were fitted to measurements of the machine.
     calibrated: bool
-    #: Where the choice and its time are from.
+    #: Sentences on the source of the choice and its time.
     notes: list[str]
     #: All that the library enables, least cost first.
     choices: list[LibraryChoice]
@@ -238,7 +238,7 @@ class Expected(TypedDict):
 
 
 class ExpectationChoice(TypedDict):
-    """What a library chooses for a size."""
+    """A library's choice for a size."""
 
     algorithm: str
     protocol: str
@@ -456,7 +456,7 @@ class SimulationReport(TypedDict):
     deadlock: list[str]
     calibrated: dict[str, Any] | None
     beside: list[dict[str, Any]] | None
-    #: What the time leaves out or assumes.
+    #: Sentences on costs that the time leaves out, and on assumptions.
     notes: list[str]
     files: list[str]
 
@@ -719,7 +719,7 @@ class PredictionReport(TypedDict):
     model: str
     tasks: list[TaskTime]
     operations: list[PricedOperation]
-    #: What the time leaves out or assumes.
+    #: Sentences on costs that the time leaves out, and on assumptions.
     notes: list[str]
     ratio: NotRequired[float | None]
 

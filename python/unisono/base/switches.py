@@ -8,7 +8,7 @@ from unisono import _core
 __all__ = ["complain", "is_on", "report_unknown"]
 
 _complained: set[str] = set()
-#: Whether this process has looked for variables that nothing reads.
+#: True once this process has looked for variables that nothing reads.
 _looked = False
 
 

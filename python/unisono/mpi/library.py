@@ -13,7 +13,7 @@ __all__ = ["check_several", "end_other_ranks", "import_mpi", "together"]
 _Checked = TypeVar("_Checked")
 #: Variables in which launchers state the number of ranks.
 _SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
-#: Whether all ranks end by the same failure.
+#: True where all ranks end by the same failure.
 _all_end = False
 
 

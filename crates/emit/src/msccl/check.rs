@@ -39,7 +39,7 @@ pub struct Checked {
     pub buffers: Vec<&'static str>,
     /// The sizes at which the file was proved, or from which it hangs, in words.
     pub sizes: String,
-    /// What other executors of the format hold.
+    /// Limits that other executors of the format have.
     pub notes: Vec<String>,
     pub diagnostics: Vec<Finding>,
 }

@@ -84,7 +84,7 @@ impl Lower<'_> {
         for &receive in arrived.iter().flatten() {
             self.builder.requires(receive, TaskId(first.first));
         }
-        // What a switch puts on its links can be more than its part of the vector, and so in more slices.
+        // A switch may put more on its links than its part of the vector, and so more slices.
         let leaving: Vec<Vec<u64>> =
             sends.iter().map(|send| slices(send.amount, passes.slice_bytes).collect()).collect();
         let own = slices(bytes, passes.slice_bytes);

@@ -142,7 +142,7 @@ fn packets(chunks: usize, scratch: usize) -> Value {
     w.plan
 }
 
-/// Whether the second half of scratch memory begins at whole 16 bytes, by the executor's steps (`calScratchBufferSize`,
+/// The second half of scratch memory begins at whole 16 bytes or not, by the executor's steps (`calScratchBufferSize`,
 /// `launchKernelHelper`), for an input in an allocation.
 fn is_aligned(plan: &Value, allocated: u64) -> bool {
     let number = |v: &Value| v.as_u64().unwrap();
@@ -181,7 +181,7 @@ fn halves_of_scratch_memory_begin_where_the_kernels_reach() {
             plan["max_message_size"] = json!(most);
         }
         let found = checked(&plan).unwrap().diagnostics;
-        // What lies in less than 2 MiB has an allocation of its own size, which divides into chunks.
+        // A buffer of less than 2 MiB has an allocation of its own size, which divides into chunks.
         let is_right = (1..200).all(|n| is_aligned(&plan, n << 21));
         assert_eq!(found.is_empty(), is_right, "{chunks} {scratch} {alignment} {most:?}: {found:?}");
         assert!(found.iter().all(|fault| fault.message.contains("second half")), "{found:?}");
