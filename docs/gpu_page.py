@@ -29,6 +29,9 @@ short calls, which run on few channels, and for broadcasts, whose chunks of 512 
 model (NVIDIA/nccl 5067397c, June 2026) and not measured, until the machine is calibrated. NCCL 2.32 has another
 model.
 
+[`unisono expect`](commands.md#unisono-expect) lists NCCL's time and bus bandwidth by size, beside the best possible
+and the plan's.
+
 The machine must state its GPUs; presets of NVIDIA's servers and imported topologies of NCCL do:
 
 ```toml

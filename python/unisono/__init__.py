@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from unisono.planning import compare as compare
     from unisono.planning import emit as emit
     from unisono.planning import emit_files as emit_files
+    from unisono.planning import expect as expect
     from unisono.planning import import_schedule as import_schedule
     from unisono.planning import load_plans as load_plans
     from unisono.planning import merge_shards as merge_shards

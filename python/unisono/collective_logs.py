@@ -1,8 +1,8 @@
 """Reads times of collectives from the output of nccl-tests and rccl-tests, and from tables in CSV.
 
 The contents decide the format. A log of nccl-tests has a line ``# size count type ... time`` before its rows; times are
-those out of place, in microseconds, and sizes are those of the larger buffer. A table has the columns ``op``, ``gpus``,
-``bytes``, ``time_us`` and perhaps ``nodes``, and the same sizes.
+those out of place, in microseconds, and sizes are those of the larger buffer. A table has the columns ``op``, ``gpus``
+or ``ranks``, ``bytes``, ``time_us`` and perhaps ``nodes``, and the same sizes.
 """
 
 import csv
@@ -20,7 +20,9 @@ __all__ = ["Measured", "read_log", "read_logs"]
 
 #: Logs are lines of text; more than this is no log.
 _MOST_BYTES = 64 << 20
-_COLUMNS = ("op", "gpus", "bytes", "time_us")
+_COLUMNS = ("op", "bytes", "time_us")
+#: One of them is a column too.
+_COUNTS = ("gpus", "ranks")
 _NAMES = {
     "allreduce": "allreduce",
     "allgather": "allgather",
@@ -64,19 +66,21 @@ def read_log(text: str, origin: str) -> list[Measured]:
     lines = text.splitlines()
     header = next((line for line in lines if line.strip() and not line.startswith("#")), "")
     columns = [name.strip() for name in header.split(",")]
-    found = _table(lines, origin) if set(_COLUMNS) <= set(columns) else _tests(lines, origin)
+    count = next((name for name in _COUNTS if name in columns), None)
+    is_table = count is not None and set(_COLUMNS) <= set(columns)
+    found = _table(lines, count, origin) if is_table and count else _tests(lines, origin)
     if not found:
         raise InputError(f"{origin} has a head and no times; it may be cut: run the test to its end")
     return found
 
 
-def _table(lines: list[str], origin: str) -> list[Measured]:
+def _table(lines: list[str], count: str, origin: str) -> list[Measured]:
     reader = csv.DictReader(line for line in lines if not line.startswith("#"))
     found = []
     for at, row in enumerate(reader, 2):
         where = f"{origin}, row {at}"
         name = _collective(str(row["op"]), where)
-        ranks, size = _whole(row["gpus"], "gpus", where), _whole(row["bytes"], "bytes", where)
+        ranks, size = _whole(row[count], count, where), _whole(row["bytes"], "bytes", where)
         nodes = _whole(row["nodes"], "nodes", where) if row.get("nodes") else 1
         found.append(Measured(name, ranks, nodes, size, _time(row["time_us"], where)))
     return found
@@ -117,7 +121,7 @@ def _tests(lines: list[str], origin: str) -> list[Measured]:
     if at_time is None:
         raise InputError(
             f"{origin} is no log of nccl-tests or rccl-tests, which have a line '# size count type redop root time', "
-            f"and no table with the columns {', '.join(_COLUMNS)}"
+            f"and no table with the columns {', '.join((*_COLUMNS, _COUNTS[0]))}"
         )
     guess = next((kind for kind in reversed(guesses) if kind), "")
     if guesses and not guess:

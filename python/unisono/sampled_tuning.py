@@ -8,10 +8,11 @@ measured. Measurements are not interleaved, so load that comes and goes counts a
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from math import exp, log, nan
 from typing import Any, NamedTuple, Self
 
-from unisono._core import Machine, Plan
+from unisono._core import InputError, Machine, Plan
 from unisono.choosing import START, Belief, explore
 from unisono.measurements import Point
 from unisono.measuring import Contest, Timing, contest
@@ -127,18 +128,22 @@ def tune_share(
     measured = points = 0
     for done, name in enumerate(collectives):
         offered = offers(world, name, machine, counts, placed, candidates, says)
-        tries = []
+        plans = {group: offered(group[0]) for group in placed}
+        tries = [
+            Try(group, count, lane, plan)
+            for group, of in plans.items()
+            for count, here in zip(counts, of or [], strict=of is not None)
+            for lane, plan in enumerate([None, *here])
+        ]
+        wanted = int(share * len(tries))
+        together(world, partial(_check_count, share, wanted, len(tries) if world.rank == 0 else None, name))
         with _Teams(mpi, world, name, rounds) as teams:
             for group, chosen in placed.items():
-                plans = offered(group[0])
-                teams.add(group, chosen, counts, plans)
-                for count, here in zip(counts, plans or [], strict=plans is not None):
-                    tries += [Try(group, count, lane, plan) for lane, plan in enumerate([None, *here])]
+                teams.add(group, chosen, counts, plans[group])
             if world.rank != 0:
                 teams.serve()
                 continue
             timings: dict[int, Timing] = {}
-            wanted = int(share * len(tries))
             belief = Belief(points_of(name, tries), expected_of(tries))
             for at in explore(belief, wanted):
                 timings[at] = teams.time(tries[at])
@@ -149,6 +154,20 @@ def tune_share(
         measured, points = measured + len(timings), points + len(tries)
     together(world, lambda: check_served(cell for of in cells.values() for cell in of))
     return (families_of(collectives, limits, counts, cells) if world.rank == 0 else []), Spent(measured, points)
+
+
+def _check_count(share: float, wanted: int, points: int | None, collective: str) -> None:
+    """Refuses a share in which no schedule is measured beside the library; other ranks than 0 have no points.
+
+    Raises:
+        InputError: it is one.
+
+    """
+    if points is not None and wanted < 2 <= points:
+        raise InputError(
+            f"--share is {share:g}, which is {wanted} of {points} points of {collective}; a schedule and the library "
+            f"are 2, a share of {2 / points:.2g}"
+        )
 
 
 def points_of(collective: str, tries: Sequence[Try]) -> list[Point]:

@@ -46,6 +46,8 @@ WRONG: list[tuple[list[str], str]] = [
     (["bench", "allreduce", "--plan", "nowhere.plan"], "nowhere.plan"),
     (["bench", "allreduce", "--plan", "PLAN"], "no rows for allreduce on 3 ranks; it has them for 2"),
     (["bench", "allreduce", "--plan", "PLAN", "--sizes", "6"], "6 bytes"),
+    (["bench", "allreduce", "--plan", "PLAN", "--sizes", "8,8GiB"], "8589934592 bytes are more than a call of MPI has"),
+    (["bench", "reduce", "--plan", "PLAN"], "no rows for reduce on 3 ranks with 3 a node; it has them for 1, 2 a node"),
     (["tune", "scan", "--machine", "archer", "-o", "t.plan"], "'scan' cannot be tuned"),
     (
         ["tune", "allreduce", "--machine", "archer", "-o", "t.plan", "--library", "x"],
@@ -53,6 +55,10 @@ WRONG: list[tuple[list[str], str]] = [
     ),
     (["bench", "broadcast", "--plan", "PLAN"], "has no rows for broadcast; 'unisono show"),
     (["tune", "allreduce", "--machine", "wse2", "-o", "t.plan"], "of kind wafer"),
+    (
+        ["tune", "allreduce", "--machine", "archer", "-o", "t.plan", "--share", "1e-9"],
+        "--share is 1e-09, which is 0 of",
+    ),
     (["tune", "allreduce", "--machine", "archer", "-o", "t.plan", "--ranks", "2-9"], "accepted are 1 to 3"),
     (["tune", "allreduce", "--machine", "archer", "-o", "t.plan", "--ranks", "1"], "nothing to tune"),
     (["tune", "allreduce", "--machine", "archer", "-o", "t.plan", "--ranks", "x"], "whole numbers"),
@@ -61,6 +67,22 @@ WRONG: list[tuple[list[str], str]] = [
     (["tune", "allreduce", "-o", "t.plan"], "error: tune lacks --machine M.toml: mpiexec"),
     (["tune"], "error: tune lacks a COLLECTIVE and --machine M.toml and -o T.plan: mpiexec"),
 ]
+
+
+#: One rank of two fails, and the other one waits for it; the rank is the last argument.
+ALONE = """
+import sys
+from unittest.mock import patch
+from unisono import Error, tuning
+from unisono.__main__ import main
+contest, which = tuning.contest, int(sys.argv.pop())
+def fails(mpi, comm, *arguments):
+    if comm.rank == which:
+        raise Error("this rank alone fails")
+    return contest(mpi, comm, *arguments)
+with patch.object(tuning, "contest", fails):
+    sys.exit(main())
+"""
 
 
 LOST = """
@@ -79,9 +101,10 @@ with patch.object(
 
 def cases_of_two(folder: Path) -> dict[str, Case]:
     """Commands on two ranks of Open MPI, by the names that tests have for them."""
-    plan, lost = folder / "library.plan", folder / "lost.py"
+    plan, lost, elsewhere = folder / "library.plan", folder / "lost.py", folder / "elsewhere.plan"
     made = un.plan("allreduce", "archer", shape=2, elements=8, algorithm="recursive-doubling")
     un.save_plans([(made, 0, 100), (("allreduce", 2), 101, None)], plan)
+    un.save_plans([(made, 0, 100, None, "mpich 5.0.2 spin own")], elsewhere)
     lost.write_text(LOST)
     said: Words = [
         "--machine",
@@ -99,7 +122,9 @@ def cases_of_two(folder: Path) -> dict[str, Case]:
     return {
         "calibrate": command("calibrate", "-o", folder / "m.toml", "--rounds", "10", "--json"),
         "library": command("bench", "allreduce", "--plan", plan, "--sizes", "64,256", "--rounds", "1", "--json"),
+        "elsewhere": command("bench", "allreduce", "--plan", elsewhere, "--sizes", "64,256", "--rounds", "1", "--json"),
         "tune": command("tune", "allreduce,broadcast", *said, "--for", "openmpi-rules", "--json"),
+        "other": command("tune", "broadcast", *few[2:], "--for", "mpich-json", "-o", folder / "other.plan"),
         "lost": Case([lost, *few, "-o", folder / "lost.plan"], fails=True),
         "lost share": Case([lost, *few, "--share", "1", "-o", folder / "lost.plan"], fails=True),
         **benches(folder),
@@ -232,7 +257,8 @@ def test_each_output_feeds_the_next(tmp_path: Path) -> None:
 
 def test_a_share_of_the_points_is_tuned_and_one_rank_says_what_is_wrong(tmp_path: Path) -> None:
     tuned, plan = tmp_path / "t.plan", tmp_path / "two.plan"
-    un.save_plans([(un.plan("allreduce", "archer", shape=2, elements=8), 0, None)], plan)
+    spread = [(un.plan("reduce", "archer", shape=3, elements=8), 0, None, per_node) for per_node in (1, 2)]
+    un.save_plans([(un.plan("allreduce", "archer", shape=2, elements=8), 0, None), *spread], plan)
     options = ["--ranks", "2,3", "--sizes", "64,4KiB,64KiB", "--rounds", "2", "--candidates", "2", "--share", "0.25"]
     words: Words = ["tune", "allreduce,broadcast", "--machine", "archer", "-o", tuned, *options, "--json"]
     wrong = {why: [plan if word == "PLAN" else word for word in words] for words, why in WRONG}
@@ -272,6 +298,12 @@ def test_what_is_tuned_for_a_library_can_be_said_there(of_two: dict[str, list[Ra
         assert told["left"] == []
 
 
+def test_a_file_for_another_library_than_is_measured_is_noted(of_two: dict[str, list[Ran]]) -> None:
+    note = "note: --for mpich-json is for mpich, where algorithms take other times than under 'openmpi "
+    assert sum(ran.err.count(note) for ran in of_two["other"]) == 1
+    assert not any("note: --for" in ran.err for ran in of_two["tune"])
+
+
 def check_benches(runs: dict[str, list[Ran]]) -> None:
     for collective in BENCHED:
         (row,) = json_of_ranks(runs[collective])["rows"]
@@ -299,6 +331,16 @@ def test_rows_of_the_library_are_timed_as_such(of_two: dict[str, list[Ran]]) -> 
     assert [row["ran"]["planned_calls"] > 0 for row in timed["rows"]] == [True, False]
 
 
+def test_rows_that_were_tuned_elsewhere_are_timed_and_noted(of_two: dict[str, list[Ran]]) -> None:
+    timed, of_library = json_of_ranks(of_two["elsewhere"]), json_of_ranks(of_two["library"])
+    assert of_library["notes"] == []
+    (note,) = timed["notes"]
+    assert "tuned under 'mpich 5.0.2 spin own', and this is 'openmpi " in note
+    shown = [row["ran"]["shown"] for row in timed["rows"]]
+    assert [row["ran"]["planned_calls"] > 0 for row in timed["rows"]] == [True, False]
+    assert shown[1] == "the library, as no row of the plan is for it"
+
+
 @pytest.mark.parametrize("name", ["lost", "lost share"])
 def test_a_schedule_that_did_not_run_is_no_measurement(of_two: dict[str, list[Ran]], name: str) -> None:
     """As where ranks have no plan: calls go to the library, whose times would be taken for the schedule's."""
@@ -308,12 +350,26 @@ def test_a_schedule_that_did_not_run_is_no_measurement(of_two: dict[str, list[Ra
     assert not any("wrote" in ran.out for ran in of_two[name])
 
 
-def test_one_rank_alone_is_told_to_use_mpiexec(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("environment", "which"), [(OPEN_MPI, 0), (MPICH, 1)], ids=["openmpi", "mpich"])
+def test_a_rank_that_fails_alone_ends_the_others(environment: Path, which: int, tmp_path: Path) -> None:
+    script, tuned = tmp_path / "alone.py", tmp_path / "t.plan"
+    script.write_text(ALONE)
+    few: Words = ["--machine", "archer", "-o", tuned, "--sizes", "64", "--rounds", "2", "--candidates", "1"]
+    done = launch(environment, 2, script, "tune", "allreduce", *few, str(which))
+    assert done.returncode != 0
+    assert done.stderr.count("error: this rank alone fails\n") == 1
+    assert not tuned.exists()
+
+
+def test_one_rank_alone_is_told_to_use_mpiexec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tune = ["tune", "allreduce", "--machine", "archer", "-o", str(tmp_path / "t.plan")]
     for arguments in (["calibrate", "-o", "m.toml"], tune):
         ran = call(*arguments)
         assert ran.code == 2
         assert "at least two ranks: mpiexec -n 4 unisono" in ran.err
+        with monkeypatch.context() as patched:
+            patched.setenv("PMI_SIZE", "3")
+            assert "each of the 3 that the launcher started is alone in MPI_COMM_WORLD" in call(*arguments).err
     # As a process.
     done = launch(OPEN_MPI, 1, "-m", "unisono", "bench", "allreduce", "--plan", "x")
     assert done.returncode == 2

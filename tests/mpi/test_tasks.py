@@ -95,9 +95,10 @@ def cases(ranks: int, folder: Path) -> dict[str, Case]:
         return found
     if ranks == 2 or SOAK:
         found["examples"] = case("example", *(EXAMPLES / f"{name}.py" for name in examples(ranks)))
+    if ranks < 4 or SOAK:
+        found["random 0"] = case("random", "0", str(RANDOM), UNISONO_POINT_TO_POINT="0")
+        found["random 1"] = case("random", "0", str(RANDOM), UNISONO_POINT_TO_POINT="1")
     found |= {
-        "random 0": case("random", "0", str(RANDOM), UNISONO_POINT_TO_POINT="0"),
-        "random 1": case("random", "0", str(RANDOM), UNISONO_POINT_TO_POINT="1"),
         "floats": case("both", "floats"),
         "sent": Case([SENT, folder / "trace.json", "0", str(SEEN)]),
     }
@@ -192,7 +193,7 @@ def test_examples_are_right(results: dict[str, dict[str, Any]]) -> None:
     assert len((EXAMPLES / "nbody.py").read_text().splitlines()) <= 25
 
 
-@pytest.mark.parametrize("ranks", [2, 3, 4])
+@pytest.mark.parametrize("ranks", [2, 3, pytest.param(4, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("by_messages", ["0", "1"])
 def test_random_programs_have_the_same_data_everywhere(started: Started, ranks: int, by_messages: str) -> None:
     assert said(started(ranks)[f"random {by_messages}"]) == alone(0, RANDOM)

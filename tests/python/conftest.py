@@ -33,6 +33,8 @@ QUIET = [
 # than all else at the start. The ranks of the tests are on one machine and send through shared memory without them.
 os.environ.setdefault("OMPI_MCA_pml", "ob1")
 os.environ.setdefault("OMPI_MCA_btl", "self,sm")
+# NumPy starts a thread for each core, in every rank; that is a third of the time of its import.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import math
 import os
+import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -322,7 +323,25 @@ def test_a_closed_pipe_is_quiet() -> None:
     done = subprocess.run([PROGRAM, "algorithms"], stdout=write, stderr=subprocess.PIPE, check=False)
     os.close(write)
     assert done.stderr == b""
-    assert done.returncode == 1
+    # As of a program that a closed pipe ends.
+    assert done.returncode == 128 + signal.SIGPIPE
+
+
+@pytest.mark.parametrize(
+    ("redirected", "code", "printed"),
+    [
+        (f"{PROGRAM} plan allreduce --machine archer 2>/dev/full", 2, ""),
+        (f"{PROGRAM} plan allreduce --machine archer 2>&-", 2, ""),
+        (f"{PROGRAM} --version >&-", 0, ""),
+        (f"{PROGRAM} --version >/dev/full", 1, "error: No space left on device\n"),
+        (f"{PROGRAM} schedule reduce --machine archer --ranks 2 --elements 4 -o a.sched >&- 2>&-", 0, ""),
+    ],
+)
+def test_streams_that_take_nothing(redirected: str, code: int, printed: str, tmp_path: Path) -> None:
+    done = subprocess.run(["bash", "-c", redirected], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout + done.stderr) == (code, printed)
+    # No stream gets the number of a file that is written.
+    assert [un.load(path).ranks for path in tmp_path.iterdir()] == [2] * ("a.sched" in redirected)
 
 
 def test_output_can_be_a_pipe_or_device(spawn: Spawn) -> None:

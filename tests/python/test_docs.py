@@ -43,7 +43,7 @@ def test_options_are_documented(command: click.Command) -> None:
 def test_each_command_is_one_file() -> None:
     folder = ROOT / "python" / "unisono" / "cli"
     # `import` is a word of Python, so its file is `import_.py`.
-    files = {path.stem.rstrip("_") for path in folder.glob("*.py") if not path.stem.startswith("_")}
+    files = {path.stem.rstrip("_").replace("_", "-") for path in folder.glob("*.py") if not path.stem.startswith("_")}
     assert files == {command.name for command in COMMANDS}
 
 

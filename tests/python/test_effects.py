@@ -2,16 +2,25 @@
 
 import itertools
 import json
+import os
 import random
+import re
+import sys
 from pathlib import Path
 
 import pytest
 import unisono as un
+from unisono import _core
 from unisono.base import switches
 from unisono.base.facts import has_root, reduces
 from unisono.cli import NAMES, command
+from unisono.mpi import launchers
 
-from .conftest import call, json_of
+from .conftest import ROOT, Ran, Spawn, call, json_of
+
+#: Names that tests of unknown ones make.
+MISSPELLED = {"UNISONO_PALN", "UNISONO_A", "UNISONO_B"}
+UNKNOWN = "nothing reads UNISONO_PALN (the nearest name is UNISONO_PLAN)"
 
 ON_4 = ("--machine", "archer", "--ranks", "4")
 
@@ -93,8 +102,62 @@ def test_options_beside_a_mode_that_has_no_use_for_them_are_refused() -> None:
         ["--unlike-bits"],
         ["--anywhere"],
     ):
-        ran = call("run", "-n", "2", "--off", *flag, "--dry-run", "--", "true")
-        assert (ran.code, f"{flag[0]} is for calls that a plan serves" in ran.err) == (2, True)
+        # A report without a plan has the calls of the library.
+        for before in (["--off"], []) if len(flag) == 1 else (["--off"],):
+            ran = call("run", "-n", "2", *before, *flag, "--dry-run", "--", "true")
+            assert (ran.code, f"{flag[0]} is for calls that a plan serves" in ran.err) == (2, True)
+    for flag in (["--rounds", "20"], ["--levels"]):
+        ran = call("calibrate", "--from", "no.log", "-o", "m.toml", *flag)
+        assert (ran.code, f"{flag[0]} is for ranks that are measured" in ran.err) == (2, True)
+
+
+def test_a_plan_that_serves_no_call_of_all_ranks_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(tmp_path / "t.plan")
+    un.save_plans([(un.plan("allreduce", "archer", shape=3, elements=8), 0, None)], path)
+    words = ("--plan", path, "--dry-run", "--", "true")
+    for ranks, noted in (("3", False), ("2", True), ("4", True)):
+        ran = call("run", "-n", ranks, *words)
+        assert (ran.code, f"has no rows for {ranks} ranks" in ran.err, "note" in ran.err) == (0, noted, noted)
+    assert "serves nothing: --off leaves" in call("run", "-n", "3", "--off", *words).err
+    monkeypatch.setenv("UNISONO_OFF", "1")
+    assert "serves nothing: UNISONO_OFF leaves" in call("run", "-n", "3", *words).err
+
+
+def test_all_variables_of_the_sources_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = set()
+    for path in (path for top in ("crates", "python", "tests", "tools") for path in (ROOT / top).rglob("*")):
+        if path.suffix in (".rs", ".py", ".c"):
+            found |= set(re.findall(r"\bUNISONO_[A-Z_]*[A-Z]\b", path.read_text(errors="replace")))
+    names = found - MISSPELLED
+    assert names > set(launchers.SETTINGS)
+    for name in names:
+        monkeypatch.setenv(name, os.environ.get(name, ""))
+    assert _core.unknown_variables() is None
+    monkeypatch.setenv("UNISONO_PALN", "t.plan")
+    assert _core.unknown_variables() == (UNKNOWN, "_UNISONO_REPORTED")
+
+
+def test_an_unknown_variable_is_reported_once(spawn: Spawn, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = spawn("machines", "--json")
+    assert expected.err == ""
+    monkeypatch.setenv("UNISONO_PALN", "t.plan")
+    assert spawn("machines", "--json") == Ran(0, expected.out, f"unisono: {UNKNOWN}\n")
+    # Neither a program that the first one starts nor another rank repeats it.
+    again = spawn(
+        "run",
+        "-n",
+        "1",
+        "--launcher",
+        str(ROOT / ".venv" / "bin" / "mpiexec"),
+        "--",
+        sys.executable,
+        "-m",
+        "unisono",
+        "--version",
+    )
+    assert (again.code, again.err) == (0, f"unisono: {UNKNOWN}\n")
+    monkeypatch.setenv("PMI_RANK", "1")
+    assert spawn("machines", "--json") == expected
 
 
 def test_a_spelling_of_a_format_changes_nothing(tmp_path: Path) -> None:

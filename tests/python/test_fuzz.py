@@ -196,6 +196,7 @@ SOUND = {
     "--ranks": ["4", "7"],
     "--nodes": ["1", "4"],
     "--samples": ["3"],
+    "--sizes": ["8", "0,1KiB"],
     "--format": ["chakra", "csl", "goal", "msccl-xml", "ucc", "openmpi-rules"],
     "--goal": ["g.goal"],
     "--output": ["out.x", "out.json", "out.sched", "out.plan"],
@@ -207,6 +208,7 @@ ARGUMENTS = {
     "verify": ["a.sched", "allreduce", "r.registers"],
     "simulate": ["a.sched", "reduce"],
     "emit": ["a.sched", "allreduce"],
+    "expect": ["allreduce", "scan"],
     "export": ["p.plan", "j.json"],
     "import": ["x.xml"],
     "discover": ["d.json"],
@@ -268,7 +270,7 @@ def arguments(draw: st.DrawFn, name: str) -> list[str]:
     if name == "reproduce" and len(words) == 1:
         words.append(draw(st.sampled_from(WORDS)))  # Without a paper it reproduces all of them.
     options = [p for p in command.params if isinstance(p, click.Option) and "--help" not in p.opts]
-    needed = [p for p in options if p.required or {"--machine", "--elements"} & set(p.opts)]
+    needed = [p for p in options if p.required or {"--machine", "--elements", "--sizes"} & set(p.opts)]
     chosen = [p for p in needed if draw(st.integers(0, 4))]
     chosen += draw(st.lists(st.sampled_from(options), max_size=3)) if options else []
     for option in chosen:
@@ -385,6 +387,7 @@ def functions() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str
         "plan": (un.plan, ("allreduce", ranks), options),
         "plan on a wafer": (un.plan, ("reduce", wafer), {"bytes": "1KiB", "root": (0, 0)}),
         "plan on a network": (un.plan, ("allreduce", network), {"elements": 8}),
+        "expect": (un.expect, ("allreduce", ranks), {"sizes": [8, "1KiB"]}),
         "bounds": (un.bounds, ("reduce", "wse2"), {"shape": 5, "elements": 8, "root": 0}),
         "sweep": (un.sweep, ("allreduce", "wse2"), {"shapes": [4], "elements": [1, 2], "algorithms": ["chain"]}),
         "algorithms": (un.algorithms, ("reduce",), {}),

@@ -62,19 +62,20 @@ def test_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
                 assert isinstance(command(name).make_context(name, words[1:]), click.Context)
                 continue
             ran = call(*words)
-            assert ran.code == 0, (line, ran.err)
+            # The library of the example breaks guidelines.
+            assert ran.code == (name == "check-guidelines"), (line, ran.err)
 
 
 def test_help_takes_little_time() -> None:
     """Less than twice the processor time of Python with click alone, which no machine makes slow."""
 
     def seconds(*arguments: str) -> float:
-        least = float("inf")
-        for _ in range(5):
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            subprocess.run([sys.executable, *arguments], capture_output=True, check=True)
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            least = min(least, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-        return least
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, *arguments], capture_output=True, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
-    assert seconds("-m", "unisono", "--help") < 2 * seconds("-c", "import click, runpy, re, pathlib")
+    # By turns, as other work on the machine changes the time of all.
+    pairs = [(seconds("-m", "unisono", "--help"), seconds("-c", "import click, runpy, re, pathlib")) for _ in range(7)]
+    helps, others = zip(*pairs, strict=True)
+    assert min(helps) < 2 * min(others)

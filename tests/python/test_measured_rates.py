@@ -29,10 +29,11 @@ def server(draw: random.Random) -> tuple[un.Machine, un.Machine]:
     topology = {"name": "graph", "accelerators": gpus}
     switch = {"multicast": True, "operators": ["sum"], "pulls": draw.random() < 0.5}
     starts = {"launch_ns": draw.randint(1, 3000), "signal_ns": draw.randint(0, 3000)}
+    blocks = {"thread_block": {"simple": {"gb_per_second": draw.uniform(1, 40), "message_ns": draw.randint(0, 4000)}}}
     own = {"measured_gbps": OWN * draw.choice([0.3, 0.5, 0.95])}
     of_switch = {"measured_share": draw.choice([0.5, 0.9])} if draw.random() < 0.5 else {}
     stated = {
-        **common, **starts, **own,
+        **common, **starts, **own, **(blocks if draw.random() < 0.5 else {}),
         "topology": {**topology, "edges": "".join(f"{a}{b}\n" for a, b in lines)},
         "switches": [{**switch, **of_switch}],
     }  # fmt: skip
@@ -67,6 +68,11 @@ def test_the_data_sheet_is_the_machine_without_what_was_measured(seed: int) -> N
     draw = random.Random(100 + seed)
     machine, sheet = server(draw)
     assert machine.data_sheet().describe() == sheet.describe()
+    blocks = un.Machine.from_toml(
+        f"{sheet.to_toml()}\n[thread_block.ll]\nstart_ns = {draw.randint(1, 900)}\n", "blocks"
+    )
+    assert blocks.rates() == "measured"
+    assert blocks.data_sheet().describe() == sheet.describe()
     kind, elements = draw.choice(KINDS), draw.choice([8, 50_000])
     by_model, alone = (
         un.plan(kind, machine, elements=elements, model="data-sheet"),

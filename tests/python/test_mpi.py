@@ -387,6 +387,10 @@ def test_the_exit_code_is_the_programs() -> None:
         (["-n", "2", "--launcher", "mpiexec 'a", "--", "true"], "quotes do not match"),
         (["-n", "2", "--launcher", "", "--", "true"], "no program ''"),
         (["-n", "2", "--launcher", f"{OPEN_MPI / 'bin' / 'mpiexec'} -n 4", "--", "true"], "the number of ranks"),
+        *(
+            (["-n", "2", "--launcher", f"{OPEN_MPI / 'bin' / 'mpiexec'} {option}", "--", "true"], f"has {option};")
+            for option in ("-n4", "--n", "--np=4", "-np=4", "--ntasks=4")
+        ),
         (["-n", "2", "--", "mpiexec", "-n", "2", "true"], "would start it 2 times"),
         (["-n", "2", "--", "/usr/bin/srun", "true"], "--launcher '/usr/bin/srun --hostfile hosts'"),
         (["-n", "2", "--", "no-such-program"], "there is no program 'no-such-program'"),

@@ -373,3 +373,45 @@ def test_damaged_files_that_are_proved_are_right(seed: int, tmp_path: Path) -> N
             proved += 1
             assert words == {"right"}, (words, text)
     assert proved > 3
+
+
+@pytest.mark.parametrize(
+    ("blocks", "processors", "code", "note"),
+    [
+        (64, None, None, False),
+        (65, None, None, True),
+        (108, None, None, True),
+        (109, None, "109 thread blocks that have to run at once, and 108 processors", True),
+        (109, 132, None, True),
+        (81, 80, "and 80 processors; use fewer, or state the processors of your GPU", True),
+        (128, 4096, "takes 128 thread blocks; at most 127 are held", True),
+    ],
+)
+def test_thread_blocks_need_a_processor_each(
+    blocks: int, processors: int | None, code: str | None, note: bool, tmp_path: Path
+) -> None:
+    gpus = []
+    for g in range(2):
+        p = 1 - g
+        exchange: list[Step] = [SEND, ("r", "o", p, "o", p, 1, -1, -1, 1)]
+        own: list[Step] = [("cpy", "i", 0, "o", g, 1, -1, -1, 0)]
+        more = [block(n, (-1, -1), [("cpy", "i", 0, "s", n, 1, -1, -1, 0)]) for n in range(2, blocks)]
+        gpus.append(gpu(g, (1, 2, blocks), [block(0, (p, p), exchange), block(1, (-1, -1), own), *more]))
+    path = tmp_path / "x.xml"
+    path.write_text(algo("allgather", 2, gpus))
+    ran = call("verify", str(path), *(() if processors is None else ("--processors", str(processors))))
+    assert (ran.code == 0) is (code is None), ran
+    assert code is None or code in ran.out
+    said = f"note: gpu 0 has {blocks} thread blocks, and RCCL refuses a file with more than 64\n"
+    assert (said in ran.err) is note
+
+
+@pytest.mark.parametrize("fused", [15, 16])
+def test_a_fused_sum_has_at_most_fifteen_terms_beside_the_destination(fused: int, tmp_path: Path) -> None:
+    text = reduced([("re", "s", k, "o", 0, 1, -1, -1, 0) for k in range(fused)], scratch=32)
+    (tmp_path / "x.xml").write_text(text)
+    if fused == 15:
+        assert check_msccl(tmp_path / "x.xml")["diagnostics"], "nothing waits for what the sum reads"
+        return
+    with pytest.raises(InputError, match="takes 16 reductions as one, and holds 15"):
+        check_msccl(tmp_path / "x.xml")

@@ -35,6 +35,7 @@ COMMANDS: dict[str, list[str]] = {
     "plan": ["plan", "allreduce", "--ranks", "4", *SIZE, "--algorithm", "ring", "--machine"],
     "simulate": ["simulate", "allreduce", "--ranks", "4", *SIZE, "--algorithm", "ring", "--machine"],
     "bound": ["bound", "allreduce", "--ranks", "4", *SIZE, "--machine"],
+    "expect": ["expect", "allreduce", "--ranks", "4", "--sizes", "64KiB", "--algorithm", "ring", "--machine"],
     "sweep": ["sweep", "allreduce", "--ranks", "4", "--elements", "16384", "--jobs", "1", "--algorithms", "ring"]
     + ["--baseline", "ring", "--machine"],
     "traffic": ["traffic", "alltoall", "--bytes", "4KiB", "--level", "flow", "--machine"],

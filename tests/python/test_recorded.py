@@ -80,12 +80,15 @@ MACHINES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = 
 DEAR = {
     "hx2mesh-small": {
         "plan allreduce --bytes 16MiB",
+        "plan broadcast --shape 8x16 --elements 100",
         "plan reduce --shape 8x16 --elements 100",
         "plan allgather --shape 8x16 --elements 100",
+        "sweep broadcast --shapes 4x4,8x8 --elements 1,100",
         "sweep reduce --shapes 4x4,8x8 --elements 1,100",
         "sweep allgather --shapes 4x4,8x8 --elements 1,100",
     },
-    "dragonfly-small": {"plan allreduce --ranks 24 --bytes 64KiB"},
+    "torus2d-small": {"sweep allreduce --shapes 4x4,8x8 --elements 1,100"},
+    "dragonfly-small": {"plan allreduce --ranks 24 --bytes 2KiB", "plan allreduce --ranks 24 --bytes 64KiB"},
     "piuma": {"simulate allreduce --nodes 16 --bytes 1MiB"},
 }
 

@@ -52,7 +52,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """One file of every form, by the name of the file."""
     folder = tmp_path_factory.mktemp("files")
     among = ["allreduce", "--machine", "archer", "--ranks", "4", "--bytes", "64"]
-    boxes = ["allgather", "--machine", "dgx-a100", "--bytes", "64KiB"]
+    boxes = ["allgather", "--machine", "dgx-a100", "--bytes", "1KiB"]
     for command in (
         ["plan", *among, "-o", "a.plan"],
         ["schedule", *among, "-o", "a.sched"],

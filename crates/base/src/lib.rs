@@ -5,6 +5,7 @@ pub mod exact;
 mod excerpt;
 mod id;
 pub mod interrupt;
+pub mod keyed;
 pub mod limits;
 mod mix;
 mod narrow;

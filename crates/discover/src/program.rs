@@ -5,7 +5,7 @@
 //! one dimension.
 
 use serde::Deserialize;
-use unisono_base::{BufferId, narrow};
+use unisono_base::{BufferId, keyed, narrow};
 
 use crate::{
     discovery::Discovery,
@@ -113,6 +113,7 @@ pub enum ReductionJson {
 pub struct AccessJson {
     pub buffer: String,
     pub mode: Mode,
+    #[serde(deserialize_with = "keyed::object")]
     pub mapper: MapperJson,
 }
 
@@ -134,7 +135,9 @@ pub enum MapperJson {
 
 impl Program {
     pub fn parse(text: &str) -> Result<Self, DiscoverError> {
-        serde_json::from_str(text).map_err(|why| DiscoverError::Input(format!("the program is not as expected: {why}")))
+        keyed::json(text.as_bytes()).map_err(|why| {
+            DiscoverError::Input(format!("the program is not as expected: {}", keyed::with_nearest(&why.to_string())))
+        })
     }
 
     /// Declares and submits everything, and settles it.

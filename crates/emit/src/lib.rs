@@ -17,6 +17,21 @@ pub mod tuning;
 
 use unisono_collective::{Collective, Dtype, Operator};
 use unisono_lower::{File, Placement, VerifiedFile, wafer::LowerError};
+use unisono_machine::network::Protocol;
+
+/// Processors of a GPU: those of an A100, the fewest of the GPUs that executors of plans are made for. An H100 has 132.
+pub const PROCESSORS: u32 = 108;
+
+/// Returns why a GPU with that many processors cannot run the thread blocks of a plan, each of which takes a processor:
+/// one that waits can keep another one from its processor.
+fn too_many_blocks(gpu: u32, blocks: usize, processors: u32) -> Option<String> {
+    (blocks > processors as usize).then(|| {
+        format!(
+            "gpu {gpu} has {blocks} thread blocks that have to run at once, and {processors} processors; use fewer, or state \
+             the processors of your GPU"
+        )
+    })
+}
 
 /// Why a target cannot express a schedule: what was found, and what the target accepts.
 #[derive(Debug, thiserror::Error)]
@@ -65,8 +80,9 @@ pub struct Choices {
     pub in_place: Option<bool>,
     /// GPUs of a box, between which memory is shared.
     pub gpus_per_box: Option<u32>,
-    /// Thread blocks that share the work of a GPU.
+    /// Thread blocks that share the work of a GPU; in a file of MSCCL instances, each with thread blocks of its own.
     pub thread_blocks: Option<u32>,
+    pub protocol: Option<Protocol>,
 }
 
 /// One output format.
@@ -78,6 +94,16 @@ pub trait Emitter: Sync {
     /// Values of parameters that algorithms take for this target, where the user gives no others.
     fn params(&self) -> &'static [(&'static str, &'static str)] {
         &[]
+    }
+
+    /// The protocols of the thread blocks that run the target's files; empty where it has no thread blocks.
+    fn protocols(&self) -> &'static [Protocol] {
+        &[]
+    }
+
+    /// Thread blocks of a GPU, at most, where it has any.
+    fn thread_blocks(&self) -> u32 {
+        0
     }
 
     /// The work of the target that predictions and simulations of a collective do not count, in a sentence.

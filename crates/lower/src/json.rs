@@ -1,7 +1,7 @@
 //! The JSON form of a file: the schedule's document with `machine` and `placement` beside it.
 
 use serde::{Deserialize, Serialize};
-use unisono_base::StreamId;
+use unisono_base::{StreamId, keyed};
 use unisono_machine::{Grid, Machine};
 use unisono_schedule::{json::Document, text::Line};
 
@@ -81,7 +81,8 @@ fn counted(nodes: &[u32]) -> Vec<(u32, u64)> {
 /// Text that is not such a document; the message names `origin` and the place.
 pub fn from_json(text: &str, origin: &str) -> Result<File, FileError> {
     let named = |message: String| FileError::Json { origin: origin.to_owned(), message };
-    let document: Document<Placing> = serde_json::from_str(text).map_err(|e| named(e.to_string()))?;
+    let document: Document<Placing> =
+        keyed::json(text.as_bytes()).map_err(|e| named(keyed::with_nearest(&e.to_string())))?;
     let schedule = document.schedule().map_err(|e| named(e.to_string()))?;
     let toml = document.machine.as_ref();
     let machine = toml.map(|t| Machine::from_toml(t, &format!("{origin}, machine"))).transpose()?;
@@ -101,7 +102,7 @@ pub fn from_json(text: &str, origin: &str) -> Result<File, FileError> {
         }
     });
     let placement = placement.transpose().map_err(named)?;
-    Ok(File { schedule, placement, machine })
+    Ok(File { schedule, placement, machine, blocks: None })
 }
 
 fn on_grid(placing: &OnGrid, streams: usize) -> Result<GridPlacement, PlacementError> {

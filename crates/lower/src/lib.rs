@@ -19,6 +19,7 @@ pub mod switches;
 pub mod tasks;
 mod terms;
 mod text;
+mod thread_blocks;
 pub mod wafer;
 
 pub use exchange::{Exchange, Flow, Trees};
@@ -31,3 +32,4 @@ pub use placement_error::PlacementError;
 pub use route::{Route, Routes, Segment};
 pub use terms::{Estimate, Phase, Round, Sharper, Terms, Waits};
 pub use text::{parse, print};
+pub use thread_blocks::ThreadBlocks;

@@ -7,7 +7,7 @@ use unisono_schedule::{
     verify::{Expected, Method, Proof, Verified},
 };
 
-use crate::{GridPlacement, Placement};
+use crate::{GridPlacement, Placement, ThreadBlocks};
 
 /// A schedule with the place where its nodes and streams run; no placement where every rank is like every other.
 #[derive(Clone, PartialEq, Debug)]
@@ -57,6 +57,8 @@ pub struct File {
     pub schedule: Schedule,
     pub placement: Option<Placement>,
     pub machine: Option<Machine>,
+    /// Of a plan for GPUs that was imported; no `.sched` or JSON file has it.
+    pub blocks: Option<ThreadBlocks>,
 }
 
 impl File {

@@ -129,7 +129,7 @@ pub fn show(route: &Route, grid: Grid) -> String {
 pub fn parse(text: &str, origin: &str) -> Result<File, FileError> {
     let named = |error| FileError::Text { origin: origin.to_owned(), error };
     let (schedule, tail) = unisono_schedule::text::parse(text).map_err(named)?;
-    let mut file = File { schedule, placement: None, machine: None };
+    let mut file = File { schedule, placement: None, machine: None, blocks: None };
     if let Some(tail) = tail {
         read_tail(&mut file, tail, origin)?;
     }

@@ -5,6 +5,7 @@
 //! 2006 (LogfP); Hoefler, Schneider, Lumsdaine, 2010 (LogGOPS).
 
 use serde::{Deserialize, Serialize};
+use unisono_base::keyed::with_nearest;
 
 use crate::{Description, MachineError, MachineText, Shape};
 
@@ -327,8 +328,8 @@ fn check_table(table: &toml::Table, level: Option<usize>, text: &str, origin: &s
                 continue;
             }
             let accepted: Vec<_> = own.iter().chain(parameters.iter().filter(|key| here(key))).copied().collect();
-            let message = format!("unknown field `{key}`, expected one of {}", accepted.join(", "));
-            return Err(MachineError::Toml { origin: origin(), message });
+            let message = format!("unknown field `{key}`, expected one of `{}`", accepted.join("`, `"));
+            return Err(MachineError::Toml { origin: origin(), message: with_nearest(&message) });
         };
         let number = value.as_float().or(value.as_integer().map(|n| n as f64));
         let count = value.as_integer();

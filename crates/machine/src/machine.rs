@@ -3,7 +3,10 @@
 use std::{any::Any, fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize, Serializer, de::DeserializeOwned};
-use unisono_base::excerpt;
+use unisono_base::{
+    excerpt,
+    keyed::{self, with_nearest},
+};
 
 use crate::{KINDS, MachineError, PRESETS, Shape};
 
@@ -77,7 +80,7 @@ impl MachineText<'_> {
     /// # Errors
     /// Text that is not TOML of this form; the message names the line.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, MachineError> {
-        toml::from_str(self.text).map_err(|e| {
+        toml::Deserializer::parse(self.text).and_then(keyed::read).map_err(|e| {
             if let Some(missing) = self.missing::<T>(e.message()) {
                 let (keys, are) = if missing.len() == 1 { ("key", "is") } else { ("keys", "are") };
                 let message = format!("the {keys} {} {are} missing", missing.join(", "));
@@ -87,7 +90,10 @@ impl MachineText<'_> {
             let line = before.map(|before| before.matches('\n').count() + 1);
             let origin = line.map_or_else(|| self.origin.to_owned(), |line| format!("{}, line {line}", self.origin));
             let written = line.and_then(|line| self.text.lines().nth(line - 1)).unwrap_or_default();
-            MachineError::Toml { origin, message: in_words(&e.message().trim().replace('\n', ", "), written) }
+            MachineError::Toml {
+                origin,
+                message: in_words(&with_nearest(&e.message().trim().replace('\n', ", ")), written),
+            }
         })
     }
 
@@ -112,7 +118,10 @@ impl MachineText<'_> {
             ];
             for value in values {
                 table.insert(key.clone(), value);
-                let fault = table.clone().try_into::<T>().err().map(|e| e.message().to_owned());
+                // As text: a second reader, of tables, would take a quarter of the time that this crate compiles.
+                let text = table.to_string();
+                let read = toml::Deserializer::parse(&text).and_then(keyed::read::<_, T>);
+                let fault = read.err().map(|e| e.message().to_owned());
                 let other = fault.as_deref().and_then(lacking);
                 if fault.is_none() || other.as_ref().is_some_and(|other| *other != key) {
                     found.push(key.clone());

@@ -22,7 +22,7 @@ pub mod shared {
     pub use crate::shared::{Shared, path};
 }
 pub mod switch {
-    pub use crate::switch::is_on_value;
+    pub use crate::switch::{is_on_value, unknown};
 }
 pub mod watch {
     pub use crate::watch::{Calls, NOTES, Notes, PATIENCE, Page, TURNS, WORDS, Watch, length};

@@ -42,5 +42,5 @@ pub use parts::{Corners, Layout, Parts};
 pub use planned::Planned;
 pub use requests::{GeneralRequest, PersistentRequest};
 pub use rows::{Rows, Unserved};
-pub use switch::is_on;
+pub use switch::{OF_PROGRAMS, REPORTED, is_first, is_on, unknown_variables};
 pub use watch::{CallNotes, noted_length};

@@ -1,12 +1,102 @@
-//! The switches of the environment, as `UNISONO_ANYWHERE`.
+//! The variables of the environment, as `UNISONO_PLAN`, and the switches among them.
 
-use std::ffi::OsStr;
+use std::{env, ffi::OsStr, fmt::Write};
+
+/// The variables that the library for MPI programs reads.
+pub const OF_PROGRAMS: [&str; 8] = [
+    "UNISONO_PLAN",
+    "UNISONO_REPORT",
+    "UNISONO_CHECK",
+    "UNISONO_SAFE_OPS",
+    "UNISONO_OFF",
+    "UNISONO_UNLIKE_BITS",
+    "UNISONO_NONBLOCKING",
+    "UNISONO_ANYWHERE",
+];
+/// The variables of worlds and tasks in Python, and that of completion in a shell.
+const OF_PYTHON: [&str; 6] = [
+    "UNISONO_PATIENCE",
+    "UNISONO_POINT_TO_POINT",
+    "UNISONO_PROGRESS",
+    "UNISONO_TRACE",
+    "UNISONO_CHECK_READS",
+    "_UNISONO_COMPLETE",
+];
+/// The variables of the tests and benchmarks of this repository.
+const OF_TESTS: [&str; 11] = [
+    "UNISONO_BENCH_JOBS",
+    "UNISONO_FUZZ_PART",
+    "UNISONO_JUDGE_COUNT",
+    "UNISONO_JUDGE_SEED",
+    "UNISONO_LEVELS_COUNT",
+    "UNISONO_LEVELS_WIDE",
+    "UNISONO_NCCL_TUNER",
+    "UNISONO_RECORD",
+    "UNISONO_SOAK",
+    "UNISONO_TESTS_FOLDER",
+    "UNISONO_TESTS_TUNER_H",
+];
+/// The sentence of [`unknown_variables`] that a process has printed; the processes that it starts do not repeat it.
+pub const REPORTED: &str = "_UNISONO_REPORTED";
+/// The most unknown names in the sentence, and the most characters of each.
+const MOST_NAMES: usize = 3;
+const MOST_CHARACTERS: usize = 60;
+
+/// Returns a sentence on the variables of this process that begin with `UNISONO_` and that nothing reads.
+///
+/// Only the first rank of a launcher has one, and only while [`REPORTED`] holds another.
+pub fn unknown_variables() -> Option<String> {
+    let names = env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
+    let sentence = unknown(names).filter(|_| is_first())?;
+    (env::var_os(REPORTED).as_deref() != Some(OsStr::new(&sentence))).then_some(sentence)
+}
+
+pub fn unknown(names: impl Iterator<Item = String>) -> Option<String> {
+    let known = || OF_PROGRAMS.iter().chain(&OF_PYTHON).chain(&OF_TESTS).copied().chain([REPORTED]);
+    let is_ours = |name: &str| name.to_ascii_uppercase().trim_start_matches('_').starts_with("UNISONO_");
+    let mut found: Vec<String> = names.filter(|name| is_ours(name) && known().all(|one| one != name)).collect();
+    found.sort();
+    let mut sentence = String::new();
+    for name in found.iter().take(MOST_NAMES) {
+        let short: String = name.chars().take(MOST_CHARACTERS).collect();
+        let near = OF_PROGRAMS.iter().chain(&OF_PYTHON).min_by_key(|one| distance(&short.to_ascii_uppercase(), one))?;
+        let before = if sentence.is_empty() { "nothing reads " } else { ", and " };
+        let _ = write!(sentence, "{before}{} (the nearest name is {near})", short.escape_debug());
+    }
+    if found.len() > MOST_NAMES {
+        let _ = write!(sentence, ", and {} more", found.len() - MOST_NAMES);
+    }
+    (!sentence.is_empty()).then_some(sentence)
+}
+
+/// The least number of letters to insert, to drop or to replace that turns one name into the other.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
+    for (at, from) in a.chars().enumerate() {
+        let mut corner = row[0];
+        row[0] = at + 1;
+        for (j, to) in b.chars().enumerate() {
+            let replaced = corner + usize::from(from != to);
+            corner = row[j + 1];
+            row[j + 1] = replaced.min(corner + 1).min(row[j] + 1);
+        }
+    }
+    row[b.chars().count()]
+}
+
+/// Returns if this is the first rank, as launchers tell their processes before MPI is initialised; without one, it is.
+pub fn is_first() -> bool {
+    ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"]
+        .iter()
+        .find_map(env::var_os)
+        .is_none_or(|rank| rank == "0")
+}
 
 /// Whether a switch is on, as the environment of this process has it.
 ///
 /// A value that is neither on nor off counts as on. `complain` then gets a line that names the accepted values.
 pub fn is_on(name: &str, complain: impl FnOnce(&str)) -> bool {
-    std::env::var_os(name).is_some_and(|value| is_on_value(name, &value, complain))
+    env::var_os(name).is_some_and(|value| is_on_value(name, &value, complain))
 }
 
 pub fn is_on_value(name: &str, value: &OsStr, complain: impl FnOnce(&str)) -> bool {

@@ -2,7 +2,7 @@
 //! network, or the bound `flow` of an all-to-all.
 
 use serde::{Deserialize, Serialize};
-use unisono_base::excerpt;
+use unisono_base::{excerpt, keyed};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_cost::network::{NetworkPart, cut_roots};
 use unisono_machine::{
@@ -122,7 +122,7 @@ impl BoundCertificate {
     /// # Errors
     /// The text is no certificate of a bound.
     pub fn parse(text: &str) -> Result<Self, PlanError> {
-        let found: Self = serde_json::from_str(text).map_err(|e| {
+        let found: Self = keyed::json(text.as_bytes()).map_err(|e| {
             // Names of fields are of the file.
             let words: Vec<String> = e.to_string().split_whitespace().take(MOST_WORDS).map(excerpt).collect();
             PlanError::NoCertificate(format!("it is no certificate of a bound: {}", words.join(" ")))

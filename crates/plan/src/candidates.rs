@@ -52,9 +52,6 @@ const INSTRUCTION_STEPS: u128 = 200;
 /// Steps that finer times of the best candidates of a plan take together, in steps of the simulators (some 0.4 s).
 const MOST_REFINED: u128 = 1 << 27;
 
-/// Candidates that are named when they are left out.
-const MOST_NAMED: usize = 4;
-
 /// Schedules of more instructions are not made, whatever the limits are.
 const MOST_INSTRUCTIONS: u64 = 1 << 27;
 
@@ -155,7 +152,7 @@ pub(crate) fn rank(
     for (at, (algorithm, params)) in listed {
         interrupt::check();
         if target.is_slow(c, algorithm, &params) {
-            slow.push(format!("{} {params}", algorithm.name()).trim_end().to_owned());
+            slow.push(algorithm.name());
             continue;
         }
         match time_within(problem, algorithm, &params, most) {
@@ -184,15 +181,13 @@ pub(crate) fn rank(
     faults.warn();
     left_out.remark("left out");
     if !slow.is_empty() {
+        let count = slow.len();
         slow.sort_unstable();
-        let named = slow.iter().take(MOST_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
-        let more = slow.len().checked_sub(MOST_NAMED + 1).map_or(String::new(), |n| format!(" and {} more", n + 1));
-        let (kind, bytes) = (c.kind, c.bytes());
+        slow.dedup();
+        let (kind, bytes, names) = (c.kind, c.bytes(), slow.join(", "));
+        let many = if count == 1 { "candidate with a huge schedule is" } else { "candidates with huge schedules are" };
         limits::remark(|| {
-            format!(
-                "not timed for {kind} of {bytes} bytes, as their schedules are huge and would have to be built for it: \
-                 {named}{more}"
-            )
+            format!("{count} {many} not timed for {kind} of {bytes} bytes; --algorithm times one of them: {names}")
         });
     }
     refine(problem, &mut timed, &mut dropped)?;

@@ -29,6 +29,7 @@ mod target;
 mod targets;
 pub mod tuning;
 pub mod workload;
+mod written;
 
 pub use bound_certificate::{BoundCertificate, BoundProof};
 pub use candidates::{TimeSource, Timed};
@@ -46,4 +47,5 @@ pub use run::{
 pub use stored::stored;
 pub use sweep::{Point, sweep_point};
 pub use target::{Details, Target};
-pub use targets::{Placing, TARGETS, TargetKind, kind_of, measure_on_fabric, part_of, place, require};
+pub use targets::{Placing, TARGETS, TargetKind, kind_of, measure_on_fabric, notes, part_of, place, require};
+pub use written::written;

@@ -35,7 +35,8 @@ pub struct LibraryReport {
     pub busbw: Option<f64>,
     /// True if the time is from prices that were fitted to measurements of this machine.
     pub calibrated: bool,
-    pub note: String,
+    /// Sentences on the source of the choice and of its time.
+    pub notes: Vec<String>,
     /// All that the library enables, least cost first.
     pub choices: Vec<LibraryChoice>,
 }
@@ -142,7 +143,7 @@ pub fn library_choice(name: &str, problem: &Problem) -> Result<LibraryReport, Pl
         algbw: bandwidths.map(|b| b.algbw),
         busbw: bandwidths.map(|b| b.busbw),
         calibrated: best.is_fitted,
-        note,
+        notes: vec![note],
         choices: times.iter().map(choice).collect(),
     })
 }

@@ -146,7 +146,7 @@ impl Plan {
     pub fn file(&self) -> Result<File, PlanError> {
         check_counted(&self.problem.collective)?;
         let Placed { schedule, placement } = self.built()?.clone();
-        Ok(File { schedule, placement, machine: Some(self.problem.target.machine()) })
+        Ok(File { schedule, placement, machine: Some(self.problem.target.machine()), blocks: None })
     }
 
     /// Returns the schedule in the form that an MPI program runs.

@@ -167,9 +167,8 @@ pub struct ProgramTime {
     pub operations: Vec<PricedOperation>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub simulated_seconds: Option<f64>,
-    /// What the time leaves out.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub note: Option<String>,
+    /// Sentences on the costs that the time leaves out and on its assumptions.
+    pub notes: Vec<String>,
 }
 
 impl ProgramTime {
@@ -186,8 +185,7 @@ impl ProgramTime {
         let simulated = simulated.then(|| all(|row| row.simulated_seconds.unwrap_or(0.0) * row.count as f64));
         let longest = operations.iter().flat_map(|row| row.gives.iter().chain(&row.gets)).max();
         let notes = machine.notes(longest.copied().unwrap_or(0), Some(model));
-        let note = (!notes.is_empty()).then(|| notes.join("; "));
-        Self { seconds, model, tasks, operations, simulated_seconds: simulated, note }
+        Self { seconds, model, tasks, operations, simulated_seconds: simulated, notes }
     }
 }
 
@@ -318,7 +316,7 @@ impl Pricing {
     fn messages(&self, data: &MovedData) -> Result<Price, RunError> {
         // It is among all nodes.
         let DirectSchedule { schedule, expected } = data.schedule()?;
-        let file = File { schedule, placement: None, machine: Some(self.machine.clone()) };
+        let file = File { schedule, placement: None, machine: Some(self.machine.clone()), blocks: None };
         let file = File { placement: place(&file, &self.machine, &self.part)?, ..file };
         let seconds = predict(&file, self.asked.as_deref())?.seconds;
         Ok(Price { simulated: self.simulated(&file, Some(&expected))?, ..Price::new("messages", seconds) })

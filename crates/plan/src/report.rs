@@ -101,8 +101,6 @@ pub struct PlanReport {
     /// GB/s as nccl-tests define them, of the predicted time.
     pub algbw: Option<f64>,
     pub busbw: Option<f64>,
-    /// All notes in one text.
-    pub note: Option<String>,
     /// Sentences on the costs that the times leave out, their assumptions and their sources.
     pub notes: Vec<String>,
     pub candidates: Vec<CandidateReport>,
@@ -170,7 +168,6 @@ impl Plan {
             ratio: ratio(best, least),
             algbw: bandwidths.map(|b| b.algbw),
             busbw: bandwidths.map(|b| b.busbw),
-            note: (!notes.is_empty()).then(|| notes.join("; ")),
             notes,
             candidates: self.candidates.iter().zip(&self.expressible).map(candidate).collect(),
             library: self.library.clone(),

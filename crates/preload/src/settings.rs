@@ -11,7 +11,8 @@ use std::{
 };
 
 use unisono_collective::Choice;
-use unisono_mpi::is_on;
+pub use unisono_mpi::is_first;
+use unisono_mpi::{is_on, unknown_variables};
 use unisono_schedule::plan_file::PlanFile;
 
 pub enum Report {
@@ -53,6 +54,9 @@ impl Settings {
         if flag("UNISONO_OFF") {
             return Self { off: true, ..Self::default() };
         }
+        if let Some(sentence) = unknown_variables() {
+            say(&sentence);
+        }
         let report = named("UNISONO_REPORT").map(|value| match value {
             value if value == "stderr" => Report::Stderr,
             value => Report::File(value.into()),
@@ -92,14 +96,6 @@ fn flag(name: &str) -> bool {
             say(line);
         }
     })
-}
-
-/// Whether this is the first rank, as launchers tell their processes before MPI is initialised; without one, it is.
-pub fn is_first() -> bool {
-    ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"]
-        .iter()
-        .find_map(std::env::var_os)
-        .is_none_or(|rank| rank == "0")
 }
 
 /// The numbers of ranks that launchers gave to this process; with nested launchers there are several.

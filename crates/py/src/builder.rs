@@ -255,7 +255,7 @@ impl ScheduleBuilder {
         self.get()?;
         let builder = self.builder.take().ok_or_else(|| input("the schedule was built already"))?;
         let schedule = builder.finish().map_err(input)?;
-        Ok(Schedule::new(File { schedule, placement: None, machine: None }))
+        Ok(Schedule::new(File { schedule, placement: None, machine: None, blocks: None }))
     }
 }
 

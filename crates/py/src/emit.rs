@@ -5,6 +5,7 @@ use pyo3::{
     types::{PyBytes, PyDict},
 };
 use unisono_emit::{Choices, Contents, EMITTERS};
+use unisono_plan::written;
 
 use crate::{
     errors::{NotExpressibleError, detached, input, to_python},
@@ -27,7 +28,8 @@ pub fn emit<'py>(
         return Err(input(format!("'{target}' is not a format; accepted are {}", names.join(", "))));
     };
     let proven = schedule.verified(py)?;
-    let files = detached(py, || emitter.emit_as(&proven, &Choices { in_place, gpus_per_box, thread_blocks }))?;
+    let choices = Choices { in_place, gpus_per_box, thread_blocks, protocol: None };
+    let files = detached(py, || written(emitter, &proven, &choices).map(|(files, _)| files))?;
     let files = files.map_err(|refused| NotExpressibleError::new_err(refused.to_string()))?;
     let dict = PyDict::new(py);
     for (path, contents) in files {

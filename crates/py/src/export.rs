@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pyo3::{prelude::*, types::PyList};
 use serde::{Deserialize, Serialize};
-use unisono_base::Diagnostic;
+use unisono_base::{Diagnostic, keyed};
 use unisono_collective::{Choice, DecisionTable, Kind, OperatorClass, Row};
 use unisono_emit::{
     Asked, IMPORTERS, registers,
@@ -115,7 +115,8 @@ pub fn export_table<'py>(
         let names: Vec<_> = TUNINGS.iter().map(|t| t.name()).collect();
         return Err(input(format!("'{target}' is not a format of tuning files; accepted are {}", names.join(", "))));
     };
-    let given: Vec<Given> = pythonize::depythonize(rows).map_err(|e| input(format!("a row of the table: {e}")))?;
+    let given: Vec<Given> = keyed::read(&mut pythonize::Depythonizer::from_object(rows))
+        .map_err(|e| input(format!("a row of the table: {e}")))?;
     let rows = given.into_iter().map(Given::row).collect::<Result<Vec<_>, _>>().map_err(input)?;
     let table = DecisionTable::new(rows).map_err(input)?;
     let library = library.filter(|_| tuning.needs_table()).map(LibraryTable::read).transpose().map_err(input)?;

@@ -2,8 +2,8 @@
 
 use pyo3::prelude::*;
 use unisono_emit::{
-    Asked, msccl,
-    mscclpp::{self, Options, PROCESSORS},
+    Asked, PROCESSORS, msccl,
+    mscclpp::{self, Options},
 };
 
 use crate::{
@@ -47,7 +47,7 @@ pub fn is_gpu_plan(py: Python<'_>, text: &str) -> PyResult<bool> {
 /// The result of the check of a file of MSCCL, in all ways and at all sizes for which its executor takes it, or at the
 /// size that is given; `origin` names the file in errors.
 #[pyfunction]
-#[pyo3(signature = (text, origin = "file", elements = None, dtype = None, op = None, root = None, method = "auto"))]
+#[pyo3(signature = (text, origin = "file", elements = None, dtype = None, op = None, root = None, method = "auto", processors = 108))]
 #[allow(clippy::too_many_arguments)]
 pub fn check_msccl<'py>(
     py: Python<'py>,
@@ -58,6 +58,7 @@ pub fn check_msccl<'py>(
     op: Option<&str>,
     root: Option<&Bound<'_, PyAny>>,
     method: &str,
+    processors: u32,
 ) -> PyResult<Bound<'py, PyAny>> {
     let asked = Asked {
         elements: elements.map(|n| convert::count("elements", n)).transpose()?,
@@ -66,6 +67,6 @@ pub fn check_msccl<'py>(
         root: root.map(|n| convert::count("root", n)).transpose()?,
     };
     let method = method.parse().map_err(input)?;
-    let checked = detached(py, || msccl::check(text, &asked, method))?;
+    let checked = detached(py, || msccl::check(text, &asked, method, processors))?;
     to_python(py, &checked.map_err(|e| input(format!("{origin}: {e}")))?)
 }

@@ -128,6 +128,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(workload::workload, m)?)?;
     m.add_function(wrap_pyfunction!(workload::workload_presets, m)?)?;
     m.add_function(wrap_pyfunction!(mpi::is_switched_on, m)?)?;
+    m.add_function(wrap_pyfunction!(mpi::unknown_variables, m)?)?;
+    m.add_function(wrap_pyfunction!(mpi::variables_of_programs, m)?)?;
     m.add_function(wrap_pyfunction!(multiplying::multiplying_best, m)?)?;
     m.add_function(wrap_pyfunction!(multiplying::multiplying_cost, m)?)?;
     m.add_function(wrap_pyfunction!(multiplying::multiplying_count, m)?)?;

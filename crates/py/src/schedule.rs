@@ -45,7 +45,7 @@ impl Schedule {
 
     /// Messages that are no collective, with what each rank must have of them.
     pub fn of_messages(schedule: unisono_schedule::Schedule, expected: Vec<Vec<Expected>>) -> Self {
-        let file = File { schedule, placement: None, machine: None };
+        let file = File { schedule, placement: None, machine: None, blocks: None };
         Self { file: Arc::new(file), expected: Some(expected.into()) }
     }
 
@@ -167,6 +167,12 @@ impl Schedule {
         self.inner().phases().to_vec()
     }
 
+    /// Sentences on what its simulated times leave out, beside the notes of its machine.
+    #[getter]
+    fn notes(&self) -> Vec<String> {
+        unisono_plan::notes(&self.file)
+    }
+
     /// The machine, with the part that the schedule is placed on; None where the schedule has none.
     #[getter]
     fn machine(&self, py: Python<'_>) -> PyResult<Option<Machine>> {
@@ -188,7 +194,8 @@ impl Schedule {
         let part = places.map_or_else(|| machine.part().clone(), Part::Places);
         let placement = detached(py, || place(&self.file, description, &part))?;
         let placement = placement.map_err(plan_error)?;
-        let file = File { schedule: self.inner().clone(), placement, machine: Some(description.clone()) };
+        let (schedule, blocks) = (self.inner().clone(), self.file.blocks.clone());
+        let file = File { schedule, placement, machine: Some(description.clone()), blocks };
         Ok(Self { expected: self.expected.clone(), ..Self::new(file) })
     }
 

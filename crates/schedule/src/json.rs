@@ -1,7 +1,7 @@
 //! The JSON form of a schedule, version 1: the same tables with names, for tools.
 
 use serde::{Deserialize, Serialize};
-use unisono_base::{InstrId, LaneId, NodeId, StreamId, narrow};
+use unisono_base::{InstrId, LaneId, NodeId, StreamId, keyed, narrow};
 use unisono_collective::Collective;
 
 use crate::{
@@ -75,7 +75,12 @@ pub struct Document<P> {
     programs: Vec<NodeProgram>,
     #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
-    #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default = "Option::default",
+        deserialize_with = "keyed::optional",
+        bound(deserialize = "P: Deserialize<'de>"),
+        skip_serializing_if = "Option::is_none"
+    )]
     pub placement: Option<P>,
 }
 

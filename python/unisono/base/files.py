@@ -9,7 +9,6 @@ import errno
 import json
 import os
 import re
-import secrets
 import stat
 import sys
 from collections.abc import Iterator, Mapping
@@ -277,7 +276,7 @@ def write(path: str | bytes | os.PathLike[str], data: str | bytes) -> None:
 def _replace(path: str | bytes | os.PathLike[str], target: str, raw: bytes) -> None:
     before = os.stat(target) if os.path.exists(target) else None
     # A short name of its own: the target's may be as long as names can be.
-    neighbour = os.path.join(os.path.dirname(target), f".unisono-{secrets.token_hex(8)}.part")
+    neighbour = os.path.join(os.path.dirname(target), f".unisono-{os.urandom(8).hex()}.part")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
         # The mode of a new file is the system's default; of another, nobody reads along before it is set.

@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["INTERRUPTED", "end_at_once", "handle", "importing"]
+__all__ = ["INTERRUPTED", "UNREAD", "end_at_once", "handle", "importing"]
 
 #: The exit code of an interrupted program, as shells count it: 128 + SIGINT.
 INTERRUPTED = 130
+#: The exit code of a program whose output nobody reads any more: 128 + SIGPIPE.
+UNREAD = 141
 
 _at_once = False
 

@@ -180,8 +180,6 @@ class PlanReport(TypedDict):
     #: GB/s as nccl-tests define them, of the predicted time; None for a barrier and a scan.
     algbw: float | None
     busbw: float | None
-    #: All notes in one text.
-    note: str | None
     #: What the times leave out, assume, or come from.
     notes: list[str]
     candidates: list[Candidate]
@@ -225,9 +223,57 @@ class LibraryReport(TypedDict):
     busbw: float | None
     #: True if the time is from prices that were fitted to measurements of the machine.
     calibrated: bool
-    note: str
+    #: Sentences on the source of the choice and its time.
+    notes: list[str]
     #: All that the library enables, least cost first.
     choices: list[LibraryChoice]
+
+
+class Expected(TypedDict):
+    """A value of the bound, of the library's choice, and of the plan; None where there is none."""
+
+    ceiling: float | None
+    library: float | None
+    plan: float | None
+
+
+class ExpectationChoice(TypedDict):
+    """A library's choice for a size."""
+
+    algorithm: str
+    protocol: str
+    channels: int
+
+
+class ExpectationRow(Expected):
+    """The seconds to expect of a collective at one size, and its bus bandwidths in GB/s."""
+
+    bytes: int
+    elements: int
+    busbw: Expected
+    #: The name of the bound.
+    bound: str | None
+    choice: ExpectationChoice | None
+    #: Of the plan.
+    algorithm: str
+    params: dict[str, str]
+
+
+class Expectation(TypedDict):
+    """``unisono.expect`` and ``unisono expect --json``; rows are sorted by bytes."""
+
+    collective: str
+    machine: str
+    shape: list[int]
+    ranks: int
+    dtype: str
+    operator: str
+    root: int
+    model: str
+    rates: str | None
+    library: str | None
+    rows: list[ExpectationRow]
+    notes: list[str]
 
 
 class ChunkTree(TypedDict):
@@ -350,7 +396,8 @@ class MscclFinding(Diagnostic):
 class MscclProof(TypedDict):
     """The check of a file of MSCCL: properties that hold in each way and at each size that it states.
 
-    ``buffers`` lists ``two buffers`` and ``in place``; ``sizes`` is a sentence.
+    ``buffers`` lists ``two buffers`` and ``in place``; ``sizes`` is a sentence; ``notes`` are sentences about other
+    executors.
     """
 
     complete: bool
@@ -360,6 +407,7 @@ class MscclProof(TypedDict):
     expression_class: str | None
     buffers: list[str]
     sizes: str
+    notes: list[str]
     diagnostics: list[MscclFinding]
 
 
@@ -408,7 +456,7 @@ class SimulationReport(TypedDict):
     deadlock: list[str]
     calibrated: dict[str, Any] | None
     beside: list[dict[str, Any]] | None
-    #: What the time leaves out or assumes.
+    #: Sentences on costs that the time leaves out, and on assumptions.
     notes: list[str]
     files: list[str]
 
@@ -671,7 +719,8 @@ class PredictionReport(TypedDict):
     model: str
     tasks: list[TaskTime]
     operations: list[PricedOperation]
-    note: NotRequired[str]
+    #: Sentences on costs that the time leaves out, and on assumptions.
+    notes: list[str]
     ratio: NotRequired[float | None]
 
 

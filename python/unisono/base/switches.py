@@ -1,16 +1,37 @@
-"""Switches of the environment, such as ``UNISONO_POINT_TO_POINT=1``, with the values of the preload library."""
+"""Variables of the environment, and switches among them, with the values of the preload library."""
 
+import os
 import sys
 
 from unisono import _core
 
-__all__ = ["complain", "is_on"]
+__all__ = ["complain", "is_on", "report_unknown"]
 
 _complained: set[str] = set()
+#: True once this process has looked for variables that nothing reads.
+_looked = False
+
+
+def report_unknown(*, of_program: bool = True) -> None:
+    """Prints one line, once a process, that names variables ``UNISONO_...`` that nothing reads.
+
+    In a program (``of_program``) the library that is loaded before it prints the same line.
+    """
+    global _looked
+    if _looked or (of_program and "libunisono_preload" in os.environ.get("LD_PRELOAD", "")):
+        return
+    _looked = True
+    found = _core.unknown_variables()
+    if found is not None:
+        sentence, variable = found
+        complain(sentence)
+        # Processes that this one starts have the same variables.
+        os.environ[variable] = sentence
 
 
 def is_on(name: str) -> bool:
     """Return whether a switch is on; a value that is neither on nor off counts as on, and is reported."""
+    report_unknown()
     on, complaint = _core.is_switched_on(name)
     if complaint:
         complain(complaint)

@@ -1,7 +1,7 @@
 """The program `unisono`: one command a file, each in the list below.
 
-Exit codes: 0 done; 1 the answer is no, or the run failed; 2 wrong input; 130 interrupted. Failures are one sentence on
-standard error.
+Exit codes: 0 done; 1 the answer is no, or the run failed; 2 wrong input; 130 interrupted; 141 where the reader of the
+output has closed its pipe. Other failures are one sentence on standard error.
 """
 
 import codecs
@@ -22,18 +22,20 @@ from click.shell_completion import shell_complete
 from unisono import __version__
 from unisono.base import interrupts
 from unisono.base.limits import note_large_work
+from unisono.base.switches import report_unknown
 from unisono.cli import _failures, _jobs
 from unisono.cli._examples import EXAMPLES, UNDER_MPI
+from unisono.mpi.library import end_other_ranks
 
 __all__ = ["COMMANDS", "GROUPS", "NAMES", "command", "main", "program"]
 
 #: The commands by what they are for. Each is a module of its own, imported when it is first asked for.
 GROUPS = {
     "Plan, prove and simulate": (
-        "plan", "bound", "schedule", "verify", "simulate", "sweep", "merge", "emit", "import", "show", "view",
-        "algorithms", "machines",
+        "plan", "bound", "expect", "schedule", "verify", "simulate", "sweep", "merge", "emit", "import", "show",
+        "view", "algorithms", "machines",
     ),
-    "MPI programs": ("calibrate", "tune", "bench", "run", "export"),
+    "MPI programs": ("calibrate", "tune", "bench", "run", "export", "check-guidelines"),
     "Networks and training": ("topology", "traffic", "allocate", "workload", "compare"),
     "Programs of tasks": ("discover",),
     "Unisono itself": ("doctor", "reproduce"),
@@ -48,10 +50,14 @@ _COMPLETE = "_UNISONO_COMPLETE"
 COMMANDS: tuple[click.Command, ...]
 
 
+def _word(name: str) -> str:
+    """The module of a command and its function there; a word of Python has a line below it."""
+    return f"{name}_" if iskeyword(name) else name.replace("-", "_")
+
+
 def command(name: str) -> click.Command:
     """The command of that name, which is one of :data:`NAMES`."""
-    # A word of Python has a line below it there.
-    word = f"{name}_" if iskeyword(name) else name
+    word = _word(name)
     with interrupts.importing():
         found: click.Command = getattr(import_module(f"{__name__}.{word}"), word)
     if found.epilog is None:
@@ -67,7 +73,7 @@ def _examples(name: str) -> str:
 
 def _summary(name: str) -> str:
     """The first line of the help of a command, from its file: importing all commands takes most of a second."""
-    word = f"{name}_" if iskeyword(name) else name
+    word = _word(name)
     text = Path(__file__).with_name(f"{word}.py").read_text(encoding="utf-8")
     found = re.search(rf'^def {word}\(.*?^    """(.*?)(?:"""|\n)', text, re.MULTILINE | re.DOTALL)
     return found[1] if found else ""
@@ -134,6 +140,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         asked = os.environ.get(_COMPLETE)
         if asked and arguments is None:
             return shell_complete(program, {}, "unisono", _COMPLETE, asked)
+        if arguments is None:
+            report_unknown(of_program=False)
         with program.make_context("unisono", given or ["--help"]) as context:
             code = program.invoke(context)
             # Not earlier, as a failure is one sentence.
@@ -142,8 +150,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except BaseException as failure:
         code = _failures.report(failure)
+        if arguments is not None:
+            return code
+        end_other_ranks(code)
         # Threads may still compute what nobody waits for.
-        return _jobs.end(code) if arguments is None else code
+        return _jobs.end(code)
     finally:
         note_large_work(None)
     return code if isinstance(code, int) else 0

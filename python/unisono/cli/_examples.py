@@ -9,6 +9,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "bench": ("bench allreduce --plan cluster.plan",),
     "bound": ("bound allreduce --machine dgx-a100-x4 --bytes 64MiB",),
     "calibrate": ("calibrate -o cluster.toml",),
+    "check-guidelines": ("check-guidelines examples/logs/openmpi.csv",),
     "compare": ("compare gpt-3,dlrm --machines fattree-small,hx2mesh-small --plot compare.png",),
     "discover": (
         "discover examples/tasks/nbody.py --nodes 64",
@@ -16,8 +17,12 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "doctor": ("doctor",),
     "emit": (
-        "emit allreduce --machine dgx-h100 --bytes 1MiB --algorithm ring --format mscclpp -o ring.json",
+        "emit allreduce --machine dgx-h100 --bytes 64KiB --algorithm ring --format mscclpp -o ring.json",
         "emit ring.sched --format goal -o ring.goal",
+    ),
+    "expect": (
+        "expect allreduce --machine dgx-h100 --sizes 8,1MiB,1GiB --as nccl",
+        "expect broadcast --machine dgx-h100 --sizes 8,1MiB -o expected.prom --plot expected.png",
     ),
     "export": ("export cluster.plan --format openmpi-rules -o rules.conf --no-check",),
     "import": ("import ring.json --format mscclpp -o imported.sched",),

@@ -2,11 +2,12 @@
 
 import os
 import sys
+from contextlib import suppress
 
 import click
 
 from unisono import Error, InputError, NotExpressibleError, UnsupportedError
-from unisono.base.interrupts import INTERRUPTED
+from unisono.base.interrupts import INTERRUPTED, UNREAD
 from unisono.base.messages import sentence
 
 NO, WRONG_INPUT = 1, 2
@@ -25,7 +26,7 @@ def report(failure: BaseException) -> int:
         case BrokenPipeError():
             # The reader has what it wanted; nothing may be flushed into the closed pipe at exit either.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return NO
+            return UNREAD
         case click.UsageError():
             return say(_with_help(failure), WRONG_INPUT)
         case click.ClickException():
@@ -70,6 +71,8 @@ def _takes_arguments(context: click.Context | None) -> bool:
 
 def say(text: str, code: int) -> int:
     """Prints the sentence on standard error and returns the code."""
-    # The messages of parsers may span lines; users and scripts read one, which no value makes endless.
-    print("error:", sentence(text), file=sys.stderr)  # noqa: T201
+    # Standard error may be full, or a pipe that nobody reads; the code says enough then.
+    with suppress(OSError):
+        # The messages of parsers may span lines; users and scripts read one, which no value makes endless.
+        print("error:", sentence(text), file=sys.stderr, flush=True)  # noqa: T201
     return code

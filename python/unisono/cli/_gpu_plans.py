@@ -74,13 +74,13 @@ def _place(fault: GpuPlanFinding) -> str:
     return ", ".join(f"{name} {at}" for name, at in parts if at is not None)
 
 
-def check_file(path: str, options: dict[str, Any], method: str) -> tuple[Schedule, MscclProof]:
+def check_file(path: str, options: dict[str, Any], method: str, processors: int | None) -> tuple[Schedule, MscclProof]:
     """The schedule of a file of MSCCL, and the check of the file in all its ways and sizes."""
     elements, in_bytes, dtype = options["elements"], options["bytes"], options["dtype"]
     if elements is not None or in_bytes is not None:
         elements = element_count(elements, in_bytes, dtype or "f32", "verify")
     asked = elements, dtype, options["op"], options["root"]
-    return import_schedule(path, "msccl-xml", *asked), check_msccl(path, *asked, method=method)
+    return import_schedule(path, "msccl-xml", *asked), check_msccl(path, *asked, method=method, processors=processors)
 
 
 def place_of_step(found: MscclFinding) -> str:

@@ -3,8 +3,11 @@
 import os
 import sys
 from collections.abc import Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 __all__ = ["cores", "end", "pool"]
 
@@ -18,7 +21,7 @@ def cores() -> int:
 
 
 @contextmanager
-def pool(jobs: int) -> Iterator[Executor | None]:
+def pool(jobs: int) -> "Iterator[Executor | None]":
     """Threads for so many jobs at the same time; none for one job. The extension module computes without Python's lock.
 
     After a failure or an interrupt, work that has not begun is dropped, and nobody waits for the rest.
@@ -27,6 +30,9 @@ def pool(jobs: int) -> Iterator[Executor | None]:
     if jobs == 1:
         yield None
         return
+    # It takes a tenth of the time of a start, and most commands need no threads.
+    from concurrent.futures import ThreadPoolExecutor
+
     executor = ThreadPoolExecutor(jobs)
     try:
         yield executor
@@ -40,7 +46,8 @@ def pool(jobs: int) -> Iterator[Executor | None]:
 def end(code: int) -> int:
     """The exit code, unless threads still compute: Python would wait for them, so the process ends here."""
     if _abandoned:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError):
+                stream.flush()
         os._exit(code)
     return code

@@ -3,7 +3,7 @@
 from unisono.base.reports import LibraryReport
 from unisono.cli._output import microseconds, number, print_fields, print_lines, print_table
 
-__all__ = ["OWN_ROWS", "print_library"]
+__all__ = ["OWN_ROWS", "print_choice", "print_enabled"]
 
 OWN_ROWS = (
     "lines are the best of NCCL's own algorithms by the times of --as nccl, which are NCCL's own estimates until "
@@ -11,15 +11,18 @@ OWN_ROWS = (
 )
 
 
-def print_library(library: LibraryReport) -> None:
-    """Prints the choice with its time, and a table of all that the library enables."""
+def print_choice(library: LibraryReport) -> None:
+    """Prints the choice with its time."""
     busbw = "" if library["busbw"] is None else f", busbw {number(library['busbw'], 1)} GB/s"
     chosen = (
         f"{library['algorithm']} {library['protocol']}, {library['channels']} channels of "
         f"{library['channel_gb_per_second']:.4g} GB/s: {microseconds(library['seconds'])} µs{busbw}"
     )
-    print_lines("")
-    print_fields([(f"as {library['name']}", chosen), ("note", library["note"])])
+    print_fields([(f"as {library['name']}", chosen), *(("note", note) for note in library["notes"])])
+
+
+def print_enabled(library: LibraryReport) -> None:
+    """Prints a table of all that the library enables."""
     print_lines("")
     rows = [
         [

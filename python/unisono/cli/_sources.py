@@ -33,11 +33,14 @@ __all__ = [
     "NOT_DRAWN",
     "NOT_FOR_GPUS",
     "NOT_OBSERVED",
+    "NOT_PLANNED",
     "NO_DEVICES",
     "NO_DISCOVERED_MACHINE",
+    "NO_FILE_FOR_GPUS",
     "NO_GRAPH",
     "NO_MACHINE",
     "NO_PERMUTATION",
+    "OF_LOGS",
     "OF_NO_MACHINE",
     "PLACED_FILE",
     "PLACED_GPU_FILE",
@@ -128,10 +131,8 @@ MSCCL = (
     Unused(("certificate",), "is for the text form of a schedule; import the file first (`unisono import`)"),
 )
 MSCCL_ON_NO_MACHINE = (Unused((*_PART, "fail"), "names a part of a machine; name the machine too, with --machine"),)
-NOT_A_GPU_PLAN = (
-    Unused(("trust_relaxed",), "is for plans for GPUs with relaxed signals; drop it"),
-    Unused(("processors",), "is for plans for GPUs; drop it"),
-)
+NOT_A_GPU_PLAN = (Unused(("trust_relaxed",), "is for plans for GPUs with relaxed signals; drop it"),)
+NO_FILE_FOR_GPUS = (Unused(("processors",), "is for plans for GPUs; drop it"),)
 #: A table of schedules for MPI programs, which are stored compiled.
 PLAN_FILE = (
     Unused(
@@ -190,6 +191,19 @@ JUDGED = (
 )
 #: Papers without figures.
 QUICK = (Unused(("output",), "is where figures go, and --quick draws none; drop it"),)
+#: A calibration from logs.
+OF_LOGS = (
+    Unused(
+        ("rounds", "levels"), "is for ranks that are measured, and --from reads measurements that are there; drop it"
+    ),
+)
+#: A program that no plan is named for.
+NOT_PLANNED = (
+    Unused(
+        ("check", "safe_ops", "nonblocking", "unlike_bits", "anywhere"),
+        "is for calls that a plan serves; name it with --plan, or as UNISONO_PLAN",
+    ),
+)
 #: A program whose calls all go to the MPI library, which reports nothing.
 NOT_OBSERVED = (
     Unused(

@@ -16,13 +16,16 @@ from unisono.cli._output import params_text, print_json, print_lines, print_tabl
 from unisono.cli._types import COLLECTIVE
 from unisono.measuring import Timing, checksum, contest
 from unisono.mpi.collectives import MEASURED, Collectives, buffers
-from unisono.mpi.library import import_mpi, together
+from unisono.mpi.groups import nodes
+from unisono.mpi.library import check_several, import_mpi, together
 
 __all__ = ["bench", "sizes_of"]
 
 _SIZES = "8,64,512,4KiB,32KiB,256KiB,1MiB"
 #: Larger schedules are not run again to compare their bits.
 _MOST_ELEMENTS = 1 << 17
+#: Calls of MPI count in 31 bits.
+_MOST_COUNT = 2**31 - 1
 
 
 @click.command()
@@ -37,14 +40,14 @@ def bench(collective: str, plan_file: str, vs: str, sizes: str, rounds: int, as_
     mpi = import_mpi(measures=True)
     world = mpi.COMM_WORLD
 
+    per_node = max(map(len, nodes(mpi, world)))
+
     def checked() -> tuple[list[int], list[PlanRow]]:
         if collective not in MEASURED:
             raise InputError(f"'{collective}' cannot be timed; accepted are {', '.join(MEASURED)}")
         if rounds < 1:
             raise InputError(f"--rounds is {rounds}, and must be at least 1")
-        if world.size < 2:
-            command = "mpiexec -n 4 unisono bench allreduce --plan T.plan"
-            raise InputError(f"a comparison needs at least two ranks: {command}")
+        check_several(world, "a comparison", "bench allreduce --plan T.plan")
         counts = [size // 4 for size in sizes_of(sizes)]
         rows = [row for row in load_plans(plan_file) if row["collective"] == collective]
         if not rows:
@@ -53,14 +56,17 @@ def bench(collective: str, plan_file: str, vs: str, sizes: str, rounds: int, as_
             known = ", ".join(map(str, sorted({row["ranks"] for row in rows})))
             message = f"'{plan_file}' has no rows for {collective} on {world.size} ranks; it has them for {known}"
             raise InputError(message)
-        return counts, [row for row in rows if row["ranks"] == world.size]
+        rows = [row for row in rows if row["ranks"] == world.size]
+        if not any(row["per_node"] in (None, per_node) for row in rows):
+            known = ", ".join(map(str, sorted({row["per_node"] or 0 for row in rows})))
+            message = f"'{plan_file}' has no rows for {collective} on {world.size} ranks with {per_node} a node"
+            raise InputError(f"{message}; it has them for {known} a node")
+        return counts, rows
 
     counts, table = together(world, checked)
     note_shared_cores(mpi, world)
-    node = world.Split_type(mpi.COMM_TYPE_SHARED)
-    per_node = world.allreduce(node.size, op=mpi.MAX)
-    node.Free()
     contestants = [Collectives(mpi, world), Collectives(mpi, world, plan_file)]
+    notes = _notes(table, contestants[0].conditions(), plan_file)
     rows: list[dict[str, Any]] = []
     with progress("timing") as on_size:
         for at, count in enumerate(counts, start=1):
@@ -86,10 +92,28 @@ def bench(collective: str, plan_file: str, vs: str, sizes: str, rounds: int, as_
         return 0
     if as_json:
         heads = {"collective": collective, "ranks": world.size, "per_node": per_node, "plan": plan_file}
-        print_json({**heads, "rows": rows})
+        print_json({**heads, "rows": rows, "notes": notes})
         return 0
     _print(collective, world.size, plan_file, rows)
+    print_lines(*(f"note: {note}" for note in notes))
     return 0
+
+
+def _notes(table: list[PlanRow], here: str, plan_file: str) -> list[str]:
+    """A sentence where rows were tuned under other conditions, under which a program leaves their calls to MPI."""
+
+    def judged(conditions: str) -> list[str]:
+        # Another version of the library is near enough.
+        library, _, *waits = conditions.split(" ")
+        return [library, *waits]
+
+    there = {row["tuned"] for row in table if row["tuned"] is not None}
+    return [
+        f"rows of '{plan_file}' were tuned under '{conditions}', and this is '{here}': 'unisono run' leaves their "
+        "calls to MPI unless --anywhere permits them"
+        for conditions in sorted(there)
+        if judged(conditions) != judged(here)
+    ]
 
 
 def _ran(
@@ -99,9 +123,8 @@ def _ran(
     ours = None if row is None or row["algorithm"] is None else _bits(collective, row, ranks, count)
     served, calls = planned.served, planned.calls
     if row is None or row["algorithm"] is None:
-        shown = (
-            "the library, as the plan has it" if served == 0 else "the plan served calls that it leaves to the library"
-        )
+        unserved = "the library, as no row of the plan is for it" if row is None else "the library, as the plan has it"
+        shown = unserved if served == 0 else "the plan served calls that it leaves to the library"
         warning = served != 0
     elif served != calls:
         shown, warning = f"no effect: {served} of {calls} calls ran as planned", True
@@ -175,6 +198,8 @@ def sizes_of(text: str) -> list[int]:
     wrong = next((size for size in sizes if size % 4 or size == 0), None)
     if wrong is not None:
         raise InputError(f"{wrong} bytes are no vector of float32; sizes are multiples of 4 from 4 on")
+    if max(sizes) // 4 > _MOST_COUNT:
+        raise InputError(f"{max(sizes)} bytes are more than a call of MPI has: {_MOST_COUNT} elements of float32")
     return sizes
 
 

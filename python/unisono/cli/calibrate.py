@@ -13,8 +13,9 @@ from unisono.cli._calibrate_logs import calibrate_from
 from unisono.cli._measurements import note_shared_cores
 from unisono.cli._options import json_option
 from unisono.cli._output import number, print_fields, print_json, print_lines, print_table, progress
+from unisono.cli._sources import OF_LOGS, refuse_unused
 from unisono.cli._types import MACHINE
-from unisono.mpi.library import import_mpi, together
+from unisono.mpi.library import check_several, import_mpi, together
 
 __all__ = ["calibrate"]
 
@@ -56,6 +57,7 @@ def calibrate(
     With --from, reads logs of GPUs and needs no MPI: unisono calibrate --from nccl.log --machine dgx-a100 -o M.toml.
     """
     if logs:
+        refuse_unused(OF_LOGS)
         calibrate_from(logs, machine, output, name, points, as_json)
         return 0
     if machine is not None or points is not None:
@@ -68,8 +70,7 @@ def calibrate(
             raise InputError(f"'{output}' does not end in .toml, and a machine file does")
         if rounds < 10:
             raise InputError(f"--rounds is {rounds}, and a median needs at least 10")
-        if mpi.COMM_WORLD.size < 2:
-            raise InputError("a calibration needs at least two ranks: mpiexec -n 4 unisono calibrate -o machine.toml")
+        check_several(mpi.COMM_WORLD, "a calibration", "calibrate -o machine.toml")
         check_writable(output)
 
     together(mpi.COMM_WORLD, check)

@@ -12,7 +12,7 @@ from unisono.base.files import check_files, save, write
 from unisono.base.inputs import parse_bytes
 from unisono.base.pictures import form_of
 from unisono.base.reports import Bound, Candidate, Phase, PlanReport
-from unisono.cli._library import OWN_ROWS, print_library
+from unisono.cli._library import OWN_ROWS, print_choice, print_enabled
 from unisono.cli._options import Request, library_of, limit_options, plan_options
 from unisono.cli._output import (
     assumed,
@@ -238,9 +238,15 @@ def print_report(report: PlanReport, candidates: int | None) -> None:
     """Prints the report of a plan as text, with the first ``candidates`` candidates (None: all)."""
     predicted, bound, optimum = report["predicted"], report["lower_bound"], report["model_optimum"]
     print_lines(subject(report, predicted["cycles"] is not None))
+    if "library" in report:
+        print_choice(report["library"])
+        print_lines("")
     print_fields(
         [
-            ("algorithm", f"{report['algorithm']} {params_text(report['params'])}"),
+            (
+                "own plan" if "library" in report else "algorithm",
+                f"{report['algorithm']} {params_text(report['params'])}",
+            ),
             ("predicted", f"{cycles_and_time(predicted)} ({_source(report)})"),
             ("bound", f"{cycles_and_time(bound)} ({bound['name']})" if bound else ""),
             ("assumes", _assumed(bound, report["notes"])),
@@ -262,7 +268,7 @@ def print_report(report: PlanReport, candidates: int | None) -> None:
         print_lines("")
     print_candidates(report["candidates"], candidates, report["target"])
     if "library" in report:
-        print_library(report["library"])
+        print_enabled(report["library"])
     if (vendors := _vendors(report)) is not None:
         times = f", {vendors['seconds'] / predicted['seconds']:.2f} times as long" if predicted["seconds"] else ""
         print_lines("", f"{_VENDORS} (the vendor's pattern): {cycles_and_time(vendors)}{times}")

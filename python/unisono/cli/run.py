@@ -10,10 +10,11 @@ import click
 
 from unisono import InputError
 from unisono.base.files import check_writable, is_file
+from unisono.base.switches import is_on
 from unisono.cli._output import counted, print_lines
-from unisono.cli._sources import NOT_OBSERVED, refuse_unused
+from unisono.cli._sources import NOT_OBSERVED, NOT_PLANNED, refuse_unused
 from unisono.mpi.launchers import check_program, environment, find_launcher, is_launcher, variables
-from unisono.planning.plan_files import is_plan_file
+from unisono.planning.plan_files import is_plan_file, ranks_of_rows
 
 __all__ = ["run"]
 
@@ -65,7 +66,8 @@ def run(
         raise InputError(f"there is no plan '{plan}'; 'unisono plan ... -o FILE.plan' writes one")
     if plan is not None and not is_plan_file(plan):
         raise InputError(f"'{plan}' is not a plan file; 'unisono plan ... -o FILE.plan' and 'unisono tune' write them")
-    refuse_unused(NOT_OBSERVED if off else ())
+    has_plan = plan is not None or bool(os.environ.get("UNISONO_PLAN"))
+    refuse_unused(NOT_OBSERVED if off else (), () if has_plan or off else NOT_PLANNED)
     if report is not None and report != "stderr":
         check_writable(report, plan)
     if is_launcher(program[0]):
@@ -88,6 +90,8 @@ def run(
     }
     settings = variables(plan, report, [name for name, on in switches.items() if on])
     command = starter.command(ranks, ranks > cores, settings, list(program))
+    if plan is not None:
+        _note_unserved(plan, ranks, off)
     if dry_run:
         print_lines(shlex.join(command))
         return 0
@@ -98,6 +102,26 @@ def run(
     code = _passing_signals(command, environment(starter))
     # A signal's number counts from 128, as a shell has it.
     return code if code >= 0 else 128 - code
+
+
+def _note_unserved(plan: str, ranks: int, off: bool) -> None:
+    """Notes on standard error that a plan serves no call of all ranks."""
+    if off or is_on("UNISONO_OFF"):
+        click.echo(
+            f"note: '{plan}' serves nothing: {'--off' if off else 'UNISONO_OFF'} leaves all calls to MPI", err=True
+        )
+        return
+    try:
+        placed = ranks_of_rows(plan)
+    except InputError:
+        # The ranks say what is wrong with it.
+        return
+    if ranks not in placed:
+        known = ", ".join(map(str, placed)) or "none"
+        click.echo(
+            f"note: '{plan}' has no rows for {ranks} ranks, whose calls are left to MPI; it has them for {known}",
+            err=True,
+        )
 
 
 #: Signals by which schedulers and users end a job.

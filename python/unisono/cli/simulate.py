@@ -252,7 +252,7 @@ def _asked(
         "queue_depth": described.get("queue_depth") if depth is None else depth,
         "deadlock": [],
         "files": [],
-        "notes": [] if machine is None else machine.notes(size, model),
+        "notes": [] if machine is None else [*machine.notes(size, model), *(() if what is None else what.notes)],
     }
     of_subject = {name: getattr(what, name, None) for name in ("collective", "ranks", "elements", "dtype")}
     return dict.fromkeys(SimulationReport.__annotations__) | of_subject | known

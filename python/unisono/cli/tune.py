@@ -19,10 +19,10 @@ from unisono.cli._types import FORMAT, MACHINE
 from unisono.cli.bench import sizes_of
 from unisono.confirming import Trial, confirm
 from unisono.machines.descriptions import of_ranks
-from unisono.mpi.collectives import MEASURED
-from unisono.mpi.exports import FORMATS, says
+from unisono.mpi.collectives import MEASURED, Collectives
+from unisono.mpi.exports import FORMATS, other_library, says
 from unisono.mpi.groups import counts as whole_numbers
-from unisono.mpi.library import import_mpi, together
+from unisono.mpi.library import check_several, import_mpi, together
 from unisono.sampled_tuning import tune_share
 from unisono.tuning import LIBRARY, MOSTLY, SHORT, Cell, groups, rows_of
 from unisono.tuning import tune as measure
@@ -123,10 +123,10 @@ def tune(
             raise InputError("--candidates is at least 1, and --rounds at least 2")
         if not file.endswith(".plan"):
             raise InputError(f"'{file}' does not end in .plan, and a plan file does")
-        check_writable(file)
-        if world.size < 2:
-            command = "mpiexec -n 4 unisono tune allreduce --machine M.toml -o T.plan"
-            raise InputError(f"tuning needs at least two ranks: {command}")
+        # The nodes of other ranks need not have its folder.
+        if world.rank == 0:
+            check_writable(file)
+        check_several(world, "tuning", "tune allreduce --machine M.toml -o T.plan")
         wanted = whole_numbers(ranks, "--ranks", world.size) if ranks else [world.size]
         if wanted[0] < 2:
             raise InputError("--ranks has 1; one rank has nothing to tune")
@@ -137,6 +137,13 @@ def tune(
 
     kinds, where, counts, wanted, limits, expressible = together(world, checked)
     note_shared_cores(mpi, world)
+    here = Collectives(mpi, world).conditions()
+    if world.rank == 0 and (reader := other_library(here, target)) is not None:
+        click.echo(
+            f"note: --for {target} is for {reader}, where algorithms take other times than under '{here}', which is "
+            f"measured here; start 'unisono tune' by the mpiexec of {reader}",
+            err=True,
+        )
     placed, limits, missing = groups(mpi, world, wanted, limits)
     if not placed:
         together(world, lambda: _refuse(missing))
@@ -153,20 +160,25 @@ def tune(
     }
     with progress("confirming") as on_trial:
         rows, trials = confirm(mpi, world, list(found.values()), counts, rounds, on_trial)
+    table = [(row.serves, row.first_bytes, row.last_bytes, row.per_node, row.tuned) for row in rows]
+    together(world, lambda: unisono.save_plans(table, file) if world.rank == 0 else None)
     if world.rank != 0:
         return 0
-    unisono.save_plans([(row.serves, row.first_bytes, row.last_bytes, row.per_node, row.tuned) for row in rows], file)
     cells = list({id(cell): cell for family in measured for of in family.cells.values() for cell in of}.values())
     for cell in cells:
         cell.chosen = next(
             row.name for row in rows if row.covers(cell.collective, cell.ranks, cell.per_node, cell.bytes)
         )
     if as_json:
-        table = [row.report() for row in rows]
         points = len([contender for cell in cells for contender in cell.contenders])
         amounts = {"measured": points, "points": points} if spent is None else spent._asdict()
         print_json(
-            {"table": table, "cells": [c.report() for c in cells], "missing": missing, "file": file}
+            {
+                "table": [row.report() for row in rows],
+                "cells": [c.report() for c in cells],
+                "missing": missing,
+                "file": file,
+            }
             | amounts
             | {"confirmed": [trial.report() for trial in trials]}
         )

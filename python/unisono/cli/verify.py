@@ -22,6 +22,7 @@ from unisono.cli._sources import (
     GPU_PLAN,
     MSCCL,
     MSCCL_ON_NO_MACHINE,
+    NO_FILE_FOR_GPUS,
     NOT_A_GPU_PLAN,
     PLAN_FILE,
     note_unused,
@@ -94,6 +95,8 @@ def verify(
         checks: dict[str, Any] = {"trust_relaxed": trust_relaxed, "processors": processors}
         return verify_plan(file_or_collective, size, options["dtype"], method, as_json, **checks)
     refuse_unused(NOT_A_GPU_PLAN)
+    if file_or_collective is None or not file_or_collective.endswith(".xml"):
+        refuse_unused(NO_FILE_FOR_GPUS)
     if file_or_collective is not None and is_plan_file(file_or_collective):
         refuse_unused(PLAN_FILE)
         return verify_plan_file(file_or_collective, as_json)
@@ -113,10 +116,12 @@ def verify(
     if file_or_collective.endswith(".xml"):
         refuse_unused(MSCCL, MSCCL_ON_NO_MACHINE if machine is None else ())
         with working("checking"):
-            schedule, found = check_file(file_or_collective, options, method)
+            schedule, found = check_file(file_or_collective, options, method, processors)
         if machine is not None:
             schedule = schedule.on(machine_of(machine, options))
         note_unused(schedule.collective)
+        for note in found["notes"]:
+            click.echo(f"note: {note}", err=True)
     else:
         schedule = schedule_of(file_or_collective, machine, options, "verify")
     with working("verifying"):

@@ -1,7 +1,7 @@
 """The time of a program's communication on a machine: its table and report."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import SupportsIndex
 
 from unisono import _core
@@ -46,14 +46,14 @@ class Prediction:
     tasks: list[TaskTime]
     operations: list[PricedOperation]
     #: What the time leaves out.
-    note: str | None = None
+    notes: list[str] = field(default_factory=list)
 
     @classmethod
     def of(cls, machine: str, report: PredictionReport) -> "Prediction":
         """From what :meth:`report` says."""
         simulated = report.get("simulated_seconds")
-        note = report.get("note")
-        return cls(machine, report["model"], report["seconds"], simulated, report["tasks"], report["operations"], note)
+        rows = report["tasks"], report["operations"]
+        return cls(machine, report["model"], report["seconds"], simulated, *rows, report["notes"])
 
     def report(self) -> PredictionReport:
         """The same as a dictionary."""
@@ -62,11 +62,10 @@ class Prediction:
             "model": self.model,
             "tasks": self.tasks,
             "operations": self.operations,
+            "notes": self.notes,
         }
         if self.simulated_seconds is not None:
             report["simulated_seconds"] = self.simulated_seconds
-        if self.note is not None:
-            report["note"] = self.note
         return report
 
     def table(self) -> tuple[list[str], list[list[str]]]:
@@ -153,9 +152,7 @@ def total_lines(predicted: Prediction, alone: Prediction) -> list[str]:
             "messages between pairs are faster here: they are all sent at once, where the steps of a collective wait "
             "for each other; --rules off explains the program with messages alone, UNISONO_POINT_TO_POINT=1 runs it so"
         )
-    if predicted.note is not None:
-        lines.append(predicted.note)
-    return lines
+    return [*lines, *predicted.notes]
 
 
 def _moved(row: PricedOperation) -> list[int]:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from unisono import _core
 from unisono._core import InputError, Machine
 from unisono.base.facts import reduces
-from unisono.base.switches import complain
+from unisono.base.switches import complain, report_unknown
 from unisono.mpi.library import import_mpi
 from unisono.mpi.sources import BOTH, Array, Call, Group, Model, Nothing, Ran, Source, Table
 
@@ -410,6 +410,7 @@ def world(
         raise InputError(BOTH)
     if channels < 1:
         raise InputError(f"channels is {channels}; accepted is a whole number from 1 on")
+    report_unknown()
     mpi = import_mpi()
     comm = mpi.COMM_WORLD if comm is None else comm
     if comm.Is_inter():

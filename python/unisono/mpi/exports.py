@@ -13,7 +13,7 @@ from unisono.mpi import installations
 from unisono.mpi.equal_schedules import other_names
 from unisono.planning.decision_tables import read_table
 
-__all__ = ["FORMATS", "export", "export_rows", "export_table", "loading", "row_of", "says", "shown"]
+__all__ = ["FORMATS", "export", "export_rows", "export_table", "loading", "other_library", "row_of", "says", "shown"]
 
 #: The names of all formats.
 FORMATS = tuple(row["name"] for row in _core.tunings())
@@ -66,10 +66,10 @@ def export_rows(
 def _of_conditions(tuned: set[str | None], target: str) -> list[str]:
     """Sentences about the conditions under which rows were measured, which no file of a library can state."""
     conditions = sorted(one for one in tuned if one is not None)
-    name = _OF_FORMAT.get(target)
-    other = [one for one in conditions if name is not None and one.split()[0] != name]
+    other = [one for one in conditions if other_library(one, target)]
     notes = []
     if other:
+        name = _OF_FORMAT[target]
         notes.append(
             f"rows were measured under {' and '.join(other)}, and the file is for {name}, where algorithms take other "
             f"times: measure under {name} ('unisono tune' under its mpiexec) before you trust the file"
@@ -77,6 +77,12 @@ def _of_conditions(tuned: set[str | None], target: str) -> list[str]:
     if alike := [one for one in conditions if one not in other]:
         notes.append(f"rows were measured under {' and '.join(alike)}; the file serves them under all conditions")
     return notes
+
+
+def other_library(conditions: str, target: str) -> str | None:
+    """The library that reads the files of a format, where rows were measured under another one."""
+    name = _OF_FORMAT.get(target)
+    return None if name == conditions.split()[0] else name
 
 
 def _image(target: str, library: str | os.PathLike[str] | None) -> bytes | None:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from unisono import _core
 from unisono._core import InputError
 from unisono.base.messages import shown
 
@@ -32,18 +33,11 @@ __all__ = [
 LIBRARY = Path(__file__).parents[1] / "_lib" / "libunisono_preload.so"
 
 #: The variables that it reads.
-SETTINGS = (
-    "UNISONO_PLAN",
-    "UNISONO_REPORT",
-    "UNISONO_CHECK",
-    "UNISONO_SAFE_OPS",
-    "UNISONO_OFF",
-    "UNISONO_UNLIKE_BITS",
-    "UNISONO_NONBLOCKING",
-    "UNISONO_ANYWHERE",
-)
+SETTINGS = tuple(_core.variables_of_programs())
 
 
+#: Options of launchers that say how many ranks there are.
+_RANKS = re.compile(r"--?(n|np|ntasks)(=.*)?|-n[0-9]+")
 #: Launchers of schedulers, which take the number of ranks by `-n` and give their environment to the ranks.
 _SCHEDULERS = ("srun", "aprun")
 
@@ -165,7 +159,7 @@ def _asked(line: str, present: bool) -> Launcher:
     except ValueError:
         raise InputError(f"--launcher is {shown(line)}, and its quotes do not match") from None
     for option in options:
-        if option in ("-n", "-np", "--ntasks"):
+        if _RANKS.fullmatch(option):
             raise InputError(f"--launcher has {option}; the number of ranks is that of 'unisono run -n'")
     found = shutil.which(name)
     if found is None and name in _SCHEDULERS and not present:

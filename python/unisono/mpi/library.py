@@ -1,13 +1,20 @@
 """MPI for Python, where it is installed."""
 
+import os
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from unisono._core import Error, InputError, UnsupportedError
 
-__all__ = ["import_mpi", "together"]
+__all__ = ["check_several", "end_other_ranks", "import_mpi", "together"]
 
 _Checked = TypeVar("_Checked")
+#: Variables in which launchers state the number of ranks.
+_SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
+#: True where all ranks end by the same failure.
+_all_end = False
 
 
 def import_mpi(*, measures: bool = False) -> Any:
@@ -33,6 +40,36 @@ def import_mpi(*, measures: bool = False) -> Any:
     return MPI
 
 
+def check_several(world: Any, what: str, command: str) -> None:
+    """Refuses a world of one rank.
+
+    Raises:
+        InputError: the world has one rank; the message says so of each rank where a launcher started several.
+
+    """
+    if world.size > 1:
+        return
+    started = max((int(size) for name in _SIZES if (size := os.environ.get(name, "")).isdecimal()), default=1)
+    if started > 1:
+        raise InputError(
+            f"{what} needs at least two ranks, and each of the {started} that the launcher started is alone in "
+            "MPI_COMM_WORLD: the launcher is of another MPI than mpi4py; 'unisono doctor' names the mpiexec that fits"
+        )
+    raise InputError(f"{what} needs at least two ranks: mpiexec -n 4 unisono {command}")
+
+
+def end_other_ranks(code: int) -> None:
+    """Ends all ranks of MPI's world, this one too, after a failure of this rank alone, for which they would wait."""
+    # Modules of MPI for Python that nobody imported started nothing.
+    mpi = sys.modules.get("mpi4py.MPI")
+    if mpi is None or _all_end or not mpi.Is_initialized() or mpi.Is_finalized() or mpi.COMM_WORLD.size == 1:
+        return
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):
+            stream.flush()
+    mpi.COMM_WORLD.Abort(code)
+
+
 def together(world: Any, check: Callable[[], _Checked]) -> _Checked:
     """Returns the result of ``check`` on this rank; where it fails on any rank, all end, and one prints the error.
 
@@ -41,6 +78,7 @@ def together(world: Any, check: Callable[[], _Checked]) -> _Checked:
         SystemExit: it failed elsewhere.
 
     """
+    global _all_end
     failure: Error | OSError | None = None
     try:
         found = check()
@@ -51,6 +89,7 @@ def together(world: Any, check: Callable[[], _Checked]) -> _Checked:
     codes = world.allgather(None if failure is None else 2 if is_input else 1)
     failed = [rank for rank, code in enumerate(codes) if code is not None]
     if failed:
+        _all_end = True
         if failure is not None and world.rank == failed[0]:
             raise failure
         raise SystemExit(codes[failed[0]])

@@ -3,6 +3,7 @@
 from unisono.planning.certificates import check_bound
 from unisono.planning.comparison import compare
 from unisono.planning.emission import emit, emit_files, import_schedule
+from unisono.planning.expectations import expect
 from unisono.planning.gpu_plans import check_gpu_plan
 from unisono.planning.own_algorithms import AlgorithmCase, algorithm, remove_algorithm
 from unisono.planning.plan_files import load_plans, save_plans
@@ -20,6 +21,7 @@ __all__ = [
     "compare",
     "emit",
     "emit_files",
+    "expect",
     "import_schedule",
     "load_plans",
     "merge_shards",

@@ -34,7 +34,8 @@ def read_table(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
         rows: Sequence[Mapping[str, Any]] = load_plans(path)
         return [{key: r[key] for key in kept} | {"class": r["operators"], "algorithm": _chosen(r)} for r in rows]
     found = read_json(path, kind="a decision table")
-    if not isinstance(found, dict) or found.get("unisono_table") != 1 or not isinstance(found.get("rows"), list):
+    mark = found.get("unisono_table") if isinstance(found, dict) else None
+    if mark != 1 or mark is True or not isinstance(found.get("rows"), list):
         raise InputError(f'\'{name}\' is no decision table: it needs "unisono_table": 1 and a list "rows"')
     return [_row(row, f"'{name}', row {at}") for at, row in enumerate(found["rows"])]
 
@@ -52,9 +53,12 @@ def _row(row: Any, where: str) -> dict[str, Any]:
         raise InputError(f"{where}: {shown(row)} is not an object")
     if unknown := sorted(set(row) - _KEYS):
         raise InputError(f"{where} has the key {shown(unknown[0])}; accepted are {', '.join(sorted(_KEYS))}")
-    params = row.get("params") or {}
+    params = {} if row.get("params") is None else row["params"]
     if not isinstance(params, dict):
         raise InputError(f"{where}: params are {shown(params)}, not an object")
+    for key, value in params.items():
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise InputError(f"{where}: the parameter {shown(key)} is {shown(value)}; accepted are a text and a number")
     return {
         "collective": _text(row, "collective", where),
         "ranks": _number(row, "ranks", where, 1, 2**22),

@@ -47,9 +47,10 @@ def emit_files(
     """The files of a target, as text or bytes by relative path; the schedule is proved first.
 
     ``in_place`` says whether calls give one buffer as input and output, ``gpus_per_box`` which GPUs share memory, and
-    ``thread_blocks`` how many thread blocks share the work of a GPU; only ``"mscclpp"`` has these choices. By default a
-    plan is in place where ``torch.distributed`` is (allreduce, broadcast, reduce), the boxes are those of the machine,
-    and the size of chunks decides the number of thread blocks.
+    ``thread_blocks`` how many thread blocks share the work of a GPU; only ``"mscclpp"`` has these choices, and
+    ``"msccl-xml"`` the last, as instances. By default a plan is in place where ``torch.distributed`` is (allreduce,
+    broadcast, reduce), and the boxes are those of the machine. The number of thread blocks is the one that takes the
+    least time by simulation where the machine has the rates of thread blocks, else the size of chunks decides it.
 
     Raises:
         InputError: there is no such target.

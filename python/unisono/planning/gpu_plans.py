@@ -49,10 +49,12 @@ def check_msccl(
     root: int | None = None,
     *,
     method: str = "auto",
+    processors: int | None = None,
 ) -> MscclProof:
     """Checks a file of MSCCL (XML) in each way and at each size for which its executor takes it.
 
-    With ``elements`` of ``dtype``, the size is that alone.
+    With ``elements`` of ``dtype``, the size is that alone. A GPU has as many ``processors`` as an A100 (108), unless
+    stated.
 
     Raises:
         InputError: the executor refuses the file, or it is damaged; the message names the line.
@@ -60,4 +62,5 @@ def check_msccl(
 
     """
     text = read_text(path, kind="a file of MSCCL")
-    return _core.check_msccl(text, title(path), elements, dtype, op, root, method)
+    stated = {} if processors is None else {"processors": processors}
+    return _core.check_msccl(text, title(path), elements, dtype, op, root, method, **stated)

@@ -13,7 +13,16 @@ from unisono.base.messages import shown
 from unisono.base.names import named
 from unisono.base.reports import PlanRow
 
-__all__ = ["BEGINNING", "check_plan_file", "encoded_plans", "is_plan_file", "load_plans", "read_proven", "save_plans"]
+__all__ = [
+    "BEGINNING",
+    "check_plan_file",
+    "encoded_plans",
+    "is_plan_file",
+    "load_plans",
+    "ranks_of_rows",
+    "read_proven",
+    "save_plans",
+]
 
 #: The first bytes of every plan file.
 BEGINNING = b"UNISPLAN"
@@ -143,6 +152,16 @@ def check_plan_file(path: str | os.PathLike[str]) -> tuple[list[PlanRow], str | 
     except InputError as refused:
         return rows, str(refused)
     return rows, None
+
+
+def ranks_of_rows(path: str | os.PathLike[str]) -> list[int]:
+    """The numbers of ranks for which a ``.plan`` file has rows, ascending; nothing is proved.
+
+    Raises:
+        InputError: the file is damaged, cut short, newer than this program, or no plan.
+
+    """
+    return sorted({row["ranks"] for row in _core.decode_plan(read_bytes(path))})
 
 
 def read_proven(path: str | os.PathLike[str], ranks: int | None = None) -> bytes:

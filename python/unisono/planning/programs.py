@@ -247,6 +247,8 @@ def _with_value(machine: Machine, key: str, value: str) -> Machine:
         text, separator, expected = str(error).partition(", expected one of ")
         if f"unknown field `{key}`" not in text or not separator:
             raise
+        # The nearest of all names that are accepted here.
+        text = text.partition(" (did you mean")[0]
         own = [field for field in re.findall(r"`?(\w+)`?", expected) if field not in _NOT_CHANGED]
         others = ("machine", "fail", "gbps.RATE", *_RATES)
         near = did_you_mean(key, (*own, *others, *collectives()))

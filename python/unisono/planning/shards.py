@@ -56,7 +56,7 @@ def _read(path: str | os.PathLike[str]) -> Mapping[str, Any]:
     part = read_json(path, kind="a part of a sweep, as `unisono sweep --shard` writes it")
     if isinstance(part, dict):
         part.setdefault("notes", [])
-    if not isinstance(part, dict) or part.get("unisono_sweep") != _VERSION:
+    if not isinstance(part, dict) or part.get("unisono_sweep") != _VERSION or part["unisono_sweep"] is True:
         raise InputError(f"'{title(path)}' is no part of a sweep; 'unisono sweep --shard I/N -o PART' writes one")
     shard: Any = part.get("shard")
     points: Any = part.get("points")
@@ -89,8 +89,9 @@ def _is_point(point: Any) -> bool:
         isinstance(point["shape"], list)
         and all(type(side) is int for side in point["shape"])
         and type(point["elements"]) is int
-        and isinstance(point["best"], str)
+        and all(isinstance(point[key], str) for key in ("best", "model"))
         and isinstance(point["params"], dict)
+        and all(isinstance(value, str) for value in point["params"].values())
         and (point["baseline"] is None or isinstance(point["baseline"], str))
         and _is_number(point["seconds"])
         and all(point[key] is None or _is_number(point[key]) for key in optional)

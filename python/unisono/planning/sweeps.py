@@ -1,8 +1,7 @@
 """The best algorithm at every point of a grid of shapes and lengths."""
 
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Executor
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from unisono import _core
 from unisono._core import InputError, Machine
@@ -11,6 +10,9 @@ from unisono.base.inputs import MachineLike, Root, checked_count, checked_root, 
 from unisono.base.messages import shown
 from unisono.base.reports import SweepPoint
 from unisono.machines.descriptions import Shape, with_shape
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 __all__ = ["merge_shards", "sweep"]
 
@@ -29,7 +31,7 @@ def sweep(
     params: dict[str, str] | None = None,
     model: str | None = None,
     shard: tuple[int, int] | None = None,
-    executor: Executor | None = None,
+    executor: "Executor | None" = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[SweepPoint]:
     """One point for each shape and length, lengths running fastest.

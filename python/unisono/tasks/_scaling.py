@@ -4,7 +4,7 @@ import math
 import os
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from unisono._core import Discovery, InputError, UnsupportedError
@@ -31,10 +31,10 @@ class Scaling:
     machine: str
     rows: list[dict[str, Any]]
     #: What the times of communication leave out.
-    note: str | None = None
+    notes: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        """A line for each number of nodes, and the note."""
+        """A line for each number of nodes, and the notes."""
         simulated = any("simulated_seconds" in row for row in self.rows)
         titles = ["nodes", "compute", "communication", "simulated", "speed-up", "efficiency", "by messages", "speed-up"]
         lines = [titles]
@@ -55,7 +55,7 @@ class Scaling:
             lines = [[cell for at, cell in enumerate(line) if at != 3] for line in lines]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         table = ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]
-        return "\n".join([*table, *([] if self.note is None else ["", self.note])])
+        return "\n".join([*table, *(["", *self.notes] if self.notes else [])])
 
     __repr__ = __str__
 
@@ -88,13 +88,14 @@ def scaling(
     alone = measured(program) if kernels is None else checked(program, kernels)
     base = sum(alone.values())
     rows: list[dict[str, Any]] = []
-    name, note = "", None
+    name, notes = "", dict[str, None]()
     for count in nodes:
         explained = program.explain(count, machine=machine, model=model, simulate=simulate)
         predicted, by_messages = explained.prediction, explained.by_messages
         assert predicted is not None
         assert by_messages is not None
-        name, note = predicted.machine, note or predicted.note
+        name = predicted.machine
+        notes |= dict.fromkeys(predicted.notes)
         compute = sum(seconds * share for seconds, share in shares(program, count, alone))
         seconds, otherwise = compute + predicted.seconds, compute + by_messages.seconds
         row: dict[str, Any] = {
@@ -111,7 +112,7 @@ def scaling(
             row["simulated_seconds"] = predicted.simulated_seconds
             row["by_messages_simulated_seconds"] = by_messages.simulated_seconds
         rows.append(row)
-    return Scaling(name, rows, note)
+    return Scaling(name, rows, list(notes))
 
 
 def measured(program: "Program") -> dict[str, float]:

@@ -4,9 +4,15 @@
 //! T = n/4 beta (1 + d/c) + d alpha to broadcast c chunks of a part, d messages from the root to the farthest rank
 //! (about 3/4 of the longer side and half of the other), and the price beta of a byte on one link. The operator of a
 //! reduce must commute.
+//!
+//! The leaves of a reduce keep a *window*. Nothing else holds them up, and an interface sends few messages at a time,
+//! in the order in which they were posted: a rank that posts all chunks of the trees in which it is a leaf keeps those
+//! of its other trees behind them. So a leaf sends a chunk only when the rank's other trees are no more chunks behind
+//! than are on their way at a time.
+//!
 //! Source: arc-disjoint spanning trees, Edmonds (1973); the trees: [`crate::ranks::torus_trees`].
 
-use unisono_base::{NodeId, Span, narrow};
+use unisono_base::{InstrId, NodeId, Span, narrow, rounded_up};
 use unisono_collective::Kind;
 use unisono_lower::Trees;
 use unisono_schedule::{Builder, Operand};
@@ -69,6 +75,19 @@ fn chunks(case: &Case, params: &Params) -> Result<u32, AlgorithmError> {
     Ok(given.unwrap_or(DEFAULT).min(case.collective.elements.div_ceil(narrow(TREES)).max(1)))
 }
 
+/// The chunks by which the leaves of a reduce may be ahead of the rank's other trees.
+///
+/// On the longest way some chunks travel, and each rank keeps one until its sum is made. The shares of both are those
+/// after which the trees take least by simulation on tori of 3 x 3 to 32 x 32; half and twice the window take longer.
+fn window(case: &Case, chunks: u32, parents: &[Vec<u32>; TREES]) -> u32 {
+    let c = &case.collective;
+    let Some(ways) = case.fabric().and_then(|fabric| Ways::new(fabric, parents)) else { return chunks.div_ceil(4) };
+    let (messages, ns) = ways.deepest_ns(parents, c.root, 0, 2.0 * case.ranks().issue_ns);
+    let chunk_ns = ways.busiest_ns(case.bytes(c.elements.div_ceil(chunks * narrow::<u32>(TREES))));
+    let on_the_way = rounded_up(ns / chunk_ns).min(u64::from(chunks));
+    messages.div_ceil(2) + (3 * narrow::<u32>(on_the_way)).div_ceil(4)
+}
+
 impl RankAlgorithm for TorusTrees {
     fn info(&self) -> &'static Info {
         &INFO
@@ -87,28 +106,45 @@ impl RankAlgorithm for TorusTrees {
         let (c, chunks) = (case.collective, chunks(case, params)?);
         let quarters = Blocks::new(c.elements, narrow(TREES));
         let down = c.kind == Kind::Broadcast;
-        for (lane, parents) in (0..).zip(parents(case, params)?) {
+        let parents = parents(case, params)?;
+        // Of each tree and rank: the instructions of its chunks.
+        let mut made: Vec<Vec<Vec<InstrId>>> = Vec::new();
+        let mut leaves: Vec<Vec<bool>> = Vec::new();
+        for (lane, parents) in (0..).zip(&parents) {
             let quarter = quarters.block(lane);
             let mut above = vec![None; parents.len()];
             let mut below = vec![Vec::new(); parents.len()];
-            for (rank, &parent) in (0..).zip(&parents).filter(|&(rank, _)| rank != c.root) {
+            for (rank, &parent) in (0..).zip(parents).filter(|&(rank, _)| rank != c.root) {
                 let (from, to) = if down { (parent, rank) } else { (rank, parent) };
                 let stream = Operand::Stream(b.stream(NodeId(from), &[NodeId(to)]));
                 above[rank as usize] = Some(stream);
                 below[parent as usize].push(stream);
             }
+            leaves.push(below.iter().map(Vec::is_empty).collect());
+            made.push(Vec::new());
             for (rank, (above, below)) in (0..).zip(above.into_iter().zip(below)) {
-                for chunk in 0..chunks {
+                let combine = |chunk: u32| {
                     let part = Blocks::new(quarter.len, chunks).block(chunk);
                     let Span { start, len } = Span::new(quarter.start + part.start, part.len);
                     let (own, end) = (Operand::In(start), Operand::Out(start));
                     if down {
                         let sinks: Vec<Operand> = above.map(|_| end).into_iter().chain(below.clone()).collect();
-                        b.combine(NodeId(rank), lane, len, &[above.unwrap_or(own)], &sinks);
+                        b.combine(NodeId(rank), lane, len, &[above.unwrap_or(own)], &sinks)
                     } else {
                         let sources: Vec<Operand> = std::iter::once(own).chain(below.clone()).collect();
-                        b.combine(NodeId(rank), lane, len, &sources, &[above.unwrap_or(end)]);
+                        b.combine(NodeId(rank), lane, len, &sources, &[above.unwrap_or(end)])
                     }
+                };
+                made[lane as usize].push((0..chunks).map(combine).collect());
+            }
+        }
+        if !down {
+            let window = window(case, chunks, &parents) as usize;
+            for rank in 0..c.ranks as usize {
+                let (idle, busy): (Vec<usize>, Vec<usize>) = (0..TREES).partition(|&lane| leaves[lane][rank]);
+                for (&leaf, &other) in idle.iter().flat_map(|leaf| busy.iter().map(move |other| (leaf, other))) {
+                    let behind = made[other][rank].iter();
+                    made[leaf][rank].iter().skip(window).zip(behind).for_each(|(&sent, &added)| b.after(sent, added));
                 }
             }
         }
@@ -117,8 +153,7 @@ impl RankAlgorithm for TorusTrees {
 
     fn trees(&self, case: &Case, params: &Params) -> Option<Trees> {
         let (c, fabric) = (&case.collective, case.fabric()?);
-        // The leaves of a reduce post all their chunks at once, which holds up those of other trees: up to 2.5 times
-        // the time of this form. Only the messages of its schedule show that.
+        // Trees of a reduce hold up each other at the interfaces, which only the messages of its schedule show.
         if c.kind == Kind::Reduce {
             return None;
         }
@@ -126,10 +161,7 @@ impl RankAlgorithm for TorusTrees {
         let bytes = case.bytes(c.elements.div_ceil(chunks * narrow::<u32>(TREES)));
         let ways = Ways::new(fabric, &parents)?;
         let host_ns = 2.0 * case.ranks().issue_ns;
-        let depth_ns = |tree: usize| ways.deepest_ns(tree, &parents[tree], c.root, bytes, host_ns);
-        let deepest = (0..TREES)
-            .map(depth_ns)
-            .fold((0, 0.0), |most: (u32, f64), found| (most.0.max(found.0), most.1.max(found.1)));
+        let deepest = ways.deepest_ns(&parents, c.root, bytes, host_ns);
         let mut children = vec![0_u64; c.ranks as usize];
         parents.iter().for_each(|tree| tree.iter().for_each(|&parent| children[parent as usize] += 1));
         let most = children.into_iter().max().unwrap_or(0);
@@ -194,8 +226,14 @@ impl<'a> Ways<'a> {
         self.busiest * bytes as f64 / self.fabric.graph().bytes_per_ns()
     }
 
-    /// The most messages between the root and a rank, and the longest time of a chunk on that way.
-    fn deepest_ns(&self, tree: usize, parents: &[u32], root: u32, bytes: u64, host_ns: f64) -> (u32, f64) {
+    /// The most messages between the root and a rank in any tree, and the longest time of a chunk on its way.
+    fn deepest_ns(&self, parents: &[Vec<u32>], root: u32, bytes: u64, host_ns: f64) -> (u32, f64) {
+        let of_tree = |(tree, parents): (usize, &Vec<u32>)| self.deepest_of(tree, parents, root, bytes, host_ns);
+        let trees = parents.iter().enumerate().map(of_tree);
+        trees.fold((0, 0.0), |most: (u32, f64), found| (most.0.max(found.0), most.1.max(found.1)))
+    }
+
+    fn deepest_of(&self, tree: usize, parents: &[u32], root: u32, bytes: u64, host_ns: f64) -> (u32, f64) {
         let per_unit = self.fabric.graph().bytes_per_ns();
         let hop_ns = self.fabric.hop(1) / per_unit;
         let mut known = vec![None; parents.len()];

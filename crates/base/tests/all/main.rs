@@ -2,6 +2,7 @@
 
 mod excerpt;
 mod interrupt;
+mod keyed;
 mod limits;
 mod narrow;
 mod units;

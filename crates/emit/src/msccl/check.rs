@@ -39,21 +39,23 @@ pub struct Checked {
     pub buffers: Vec<&'static str>,
     /// The sizes at which the file was proved, or from which it hangs, in words.
     pub sizes: String,
+    /// Limits that other executors of the format have.
+    pub notes: Vec<String>,
     pub diagnostics: Vec<Finding>,
 }
 
-/// Checks a file for the sizes that it states, or for that of `asked`.
+/// Checks a file for the sizes that it states, or for that of `asked`, on GPUs with that many processors.
 ///
 /// # Errors
 /// One sentence with the line, if the executor refuses the file or a schedule cannot express it.
-pub fn check(text: &str, asked: &Asked, method: Method) -> Result<Checked, ImportError> {
+pub fn check(text: &str, asked: &Asked, method: Method, processors: u32) -> Result<Checked, ImportError> {
     let p = parse::program(text)?;
     let running = p.gpus.iter().map(transmissions).collect::<Result<Running, _>>()?;
     let mut found = Vec::new();
     let of_file =
         |code, message| Finding { code, rank: None, instruction: None, message, threadblock: None, step: None };
     found.extend(
-        limits::of_program(&p)
+        limits::of_program(&p, processors)
             .into_iter()
             .map(|(gpu, message)| Finding { rank: gpu.map(|g: NodeId| g.0), ..of_file("limit", message) }),
     );
@@ -90,7 +92,7 @@ pub fn check(text: &str, asked: &Asked, method: Method) -> Result<Checked, Impor
     let mut proofs: Vec<Proof> = Vec::new();
     for &(in_place, name) in &ways {
         let schedule = match import::schedule(&p, asked, Some(in_place)) {
-            Ok(schedule) => schedule,
+            Ok((schedule, _)) => schedule,
             // One of two ways that no schedule has is a claim that does not hold.
             Err(error) if ways.len() > 1 => {
                 found.push(of_file("claim", format!("{name}: {error}")));
@@ -133,6 +135,7 @@ pub fn check(text: &str, asked: &Asked, method: Method) -> Result<Checked, Impor
             .filter(|_| all(Proof::holds) && one_class),
         buffers: ways.iter().map(|(_, name)| *name).collect(),
         sizes: hang.as_ref().map_or_else(|| span(&p, range), |hang| safe(&p, hang, range)),
+        notes: limits::notes(&p),
         diagnostics: found,
     })
 }

@@ -8,8 +8,10 @@
 
 use std::collections::BTreeMap;
 
-use unisono_base::{InstrId, NodeId, StreamId, narrow};
+use unisono_base::{InstrId, LaneId, NodeId, StreamId, narrow};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
+use unisono_lower::ThreadBlocks;
+use unisono_machine::network::Protocol;
 use unisono_schedule::{Builder, Operand, Schedule};
 
 use super::{
@@ -27,14 +29,15 @@ use crate::{Asked, ImportError};
 /// # Errors
 /// One sentence with the line.
 pub fn import(text: &str, asked: &Asked) -> Result<Schedule, ImportError> {
-    schedule(&program(text)?, asked, None)
+    schedule(&program(text)?, asked, None).map(|(schedule, _)| schedule)
 }
 
-/// The schedule of a program; `in_place` says which of two ways it is run, `None` leaves it to the file.
+/// The schedule of a program, and its thread blocks; `in_place` says which of two ways it is run, `None` leaves it to
+/// the file.
 ///
 /// # Errors
 /// One sentence with the line.
-pub fn schedule(p: &Program, asked: &Asked, in_place: Option<bool>) -> Result<Schedule, ImportError> {
+pub fn schedule(p: &Program, asked: &Asked, in_place: Option<bool>) -> Result<(Schedule, ThreadBlocks), ImportError> {
     let ranks = narrow(p.gpus.len());
     let parts = if counts_all_ranks(p.kind) { ranks } else { 1 };
     if !p.chunks.is_multiple_of(parts) {
@@ -75,15 +78,31 @@ pub fn schedule(p: &Program, asked: &Asked, in_place: Option<bool>) -> Result<Sc
     let running = p.gpus.iter().map(transmissions).collect::<Result<Running, _>>()?;
     let hangs = slots::hangs(p, &running, slots::sizes(p, bytes(p, asked))).is_some();
     let room = hangs.then(|| slots::room(&p.protocol, p.kind).slots);
-    let mut made =
-        Making { p, running: &running, room, b: Builder::new(collective), unit, in_place, memory: Vec::new() };
+    let mut made = Making {
+        p,
+        running: &running,
+        room,
+        b: Builder::new(collective),
+        unit,
+        in_place,
+        memory: Vec::new(),
+        copies: Vec::new(),
+    };
     if !p.name.is_empty() {
         made.b.origin(&p.name);
     }
     let streams = made.streams()?;
     let ids = made.lanes(&streams)?;
     made.waits(&ids);
-    made.b.finish().map_err(|e| ImportError::new(0, e.to_string()))
+    let copies = made.copies;
+    let schedule = made.b.finish().map_err(|e| ImportError::new(0, e.to_string()))?;
+    let protocol = Protocol::of_name(&p.protocol);
+    let of_node = |(node, copies): (NodeId, usize)| {
+        let count = schedule.lanes(node).map(|lane| schedule.lane_instrs(LaneId::new(lane)).len()).sum::<usize>();
+        (0..count).map(move |n| (n >= copies).then_some(protocol))
+    };
+    let blocks = ThreadBlocks::new(schedule.all_nodes().zip(copies).flat_map(of_node).collect());
+    Ok((schedule, blocks))
 }
 
 /// The type of the elements.
@@ -107,6 +126,8 @@ struct Making<'a> {
     in_place: bool,
     /// Where the buffers of each GPU lie.
     memory: Vec<Memory>,
+    /// Copies of each GPU that the program does not make, all in its first lane.
+    copies: Vec<usize>,
 }
 
 /// Where a GPU's buffers lie, each with its elements: `Operand` of the first element.
@@ -236,6 +257,8 @@ impl Making<'_> {
             let node = NodeId::new(g);
             let (memory, copied) = self.place_buffers(node)?;
             self.memory.push(memory);
+            let c = *self.b.collective();
+            let mut copies = usize::from(self.in_place && c.input_len(node.0) > 0);
             let mut of_gpu = Vec::with_capacity(blocks.len());
             for (t, block) in blocks.iter().enumerate() {
                 let (to, from) = wires.get(&(g, t)).copied().unwrap_or_default();
@@ -253,15 +276,16 @@ impl Making<'_> {
                 }
                 of_gpu.push(of_block);
             }
-            let c = *self.b.collective();
             if self.in_place && c.kind == Kind::ReduceScatter {
                 let ends: Vec<InstrId> = of_gpu.iter().filter_map(|b: &Vec<_>| b.last().copied().flatten()).collect();
                 let result = self.memory[g].buffers[Buffer::Output as usize].0;
                 if result != Operand::Out(0) {
                     let id = self.b.combine(node, 0, c.elements, &[result], &[Operand::Out(0)]);
                     ends.into_iter().for_each(|end| self.b.after(id, end));
+                    copies += 1;
                 }
             }
+            self.copies.push(copies);
             ids.push(of_gpu);
         }
         Ok(ids)

@@ -6,11 +6,16 @@ use super::{
     program::{Block, Gpu, Program},
     write::buffer_name,
 };
+use crate::too_many_blocks;
 
 /// Steps of a thread block.
 pub const STEPS: usize = 64;
 /// Thread blocks of a GPU: a step names the one it waits for in 8 signed bits.
 pub const BLOCKS: usize = 127;
+/// Thread blocks of a GPU that each executor holds: RCCL refuses the file of more.
+///
+/// Source: ROCm/rccl (2.21), `src/include/msccl/msccl_struct.h`, `MSCCL_MAX_NUM_THREAD_BLOCKS`.
+pub const BLOCKS_OF_ALL: usize = 64;
 /// Channels of a GPU.
 pub const CHANNELS: usize = 32;
 /// Thread blocks of a channel that send, and that receive.
@@ -28,8 +33,18 @@ pub const FUSED: usize = 15;
 /// Chunks that a connection surely holds while nobody receives: a chunk takes half of the steps of its buffer.
 pub const IN_FLIGHT: u32 = 2;
 
-/// A limit of the executor that a file exceeds, and the GPU.
-pub fn of_program(p: &Program) -> Vec<(Option<NodeId>, String)> {
+/// Returns what not each executor of the format holds.
+pub fn notes(p: &Program) -> Vec<String> {
+    let most = p.gpus.iter().enumerate().map(|(g, gpu)| (gpu.blocks.len(), std::cmp::Reverse(g))).max();
+    let over = most.filter(|&(blocks, _)| blocks > BLOCKS_OF_ALL);
+    let note = |(blocks, gpu): (usize, std::cmp::Reverse<usize>)| {
+        format!("gpu {} has {blocks} thread blocks, and RCCL refuses a file with more than {BLOCKS_OF_ALL}", gpu.0)
+    };
+    over.map(note).into_iter().collect()
+}
+
+/// A limit of the executor that a file exceeds on GPUs with that many processors, and the GPU.
+pub fn of_program(p: &Program, processors: u32) -> Vec<(Option<NodeId>, String)> {
     let mut found = Vec::new();
     if !["LL", "LL128", "Simple"].contains(&p.protocol.as_str()) {
         let name = p.protocol.chars().take(40).collect::<String>();
@@ -46,7 +61,9 @@ pub fn of_program(p: &Program) -> Vec<(Option<NodeId>, String)> {
         if gpu.blocks.is_empty() {
             add(format!("{node} has no thread block, and the executor starts no kernel without one"));
         }
-        if let Err(message) = check(node, &gpu.blocks) {
+        if let Err(message) = check(node, &gpu.blocks, BLOCKS) {
+            add(message);
+        } else if let Some(message) = too_many_blocks(node.0, gpu.blocks.len(), processors) {
             add(message);
         }
         if let Some(message) = too_many_nodes(p.gpus.len(), gpu) {
@@ -84,13 +101,13 @@ pub fn too_many_nodes(gpus: usize, gpu: &Gpu) -> Option<String> {
     (kept > NODES).then(|| format!("a GPU would keep {kept} nodes of the file; at most {NODES} are held"))
 }
 
-/// Returns true if the executor holds the thread blocks of a GPU.
+/// Checks that the executor holds the thread blocks of a GPU, which are `most` at most.
 ///
 /// # Errors
 /// A thing that it cannot hold.
-pub fn check(node: NodeId, blocks: &[Block]) -> Result<(), String> {
-    if blocks.len() > BLOCKS {
-        return Err(format!("{node} takes {} thread blocks; at most {} are held", blocks.len(), BLOCKS));
+pub fn check(node: NodeId, blocks: &[Block], most: usize) -> Result<(), String> {
+    if blocks.len() > most {
+        return Err(format!("{node} takes {} thread blocks; at most {most} are held", blocks.len()));
     }
     if let Some(steps) = blocks.iter().map(|b| b.steps.len()).find(|&s| s > STEPS) {
         return Err(format!(

@@ -15,6 +15,7 @@
 //! * `ops`: `combine` as receive, reduce, copy and send;
 //! * `connections`: streams as connections, those that a fused step joins as one thread block, channels;
 //! * `blocks`: the steps of each thread block; `waits`: what they wait for, and whether they may run in place;
+//! * `instances`: parts of chunks that move by thread blocks of their own;
 //! * `write`: the text. It is read back (`xml`, `parse`, `import`) and proved again before it is handed out.
 //!
 //! Reading goes by the executor's parser and kernel, not by the form of the file: `text` has what its parser takes,
@@ -30,6 +31,7 @@ mod check;
 mod connections;
 mod executed;
 mod import;
+mod instances;
 mod limits;
 pub(crate) mod ops;
 mod parse;

@@ -1,8 +1,9 @@
 //! MSCCL XML as a registered format: written, read back and proved again; and read.
 
-use unisono_base::InstrId;
+use unisono_base::{InstrId, narrow};
 use unisono_collective::Operator;
 use unisono_lower::{File, VerifiedFile};
+use unisono_machine::network::Protocol;
 use unisono_schedule::{
     Flow, Schedule, topological,
     verify::{Method, Proof, Verified, verify},
@@ -12,13 +13,15 @@ use super::{
     blocks::Maker,
     connections::Connections,
     executed::transmissions,
-    import, limits, parse,
+    import,
+    instances::instances,
+    limits, parse,
     pieces::Pieces,
     program::{COLLECTIVES, Meaning, Program, counts_all_ranks},
     slots,
     write::write,
 };
-use crate::{Asked, Emitter, Files, ImportError, Importer, Refused};
+use crate::{Asked, Choices, Emitter, Files, ImportError, Importer, Refused};
 
 pub struct MscclXml;
 
@@ -38,10 +41,27 @@ impl Emitter for MscclXml {
         REFERENCE
     }
 
+    fn protocols(&self) -> &'static [Protocol] {
+        &Protocol::ALL
+    }
+
+    fn thread_blocks(&self) -> u32 {
+        narrow(limits::BLOCKS)
+    }
+
     fn emit(&self, proven: &VerifiedFile) -> Result<Files, Refused> {
-        let file = proven.file();
-        let text = text(proven.verified()).map_err(|reason| Refused { target: NAME, reason })?;
-        Ok(vec![(format!("{}.xml", file.schedule.collective().kind), text.into())])
+        self.emit_as(proven, &Choices::default())
+    }
+
+    fn emit_as(&self, proven: &VerifiedFile, choices: &Choices) -> Result<Files, Refused> {
+        let refused = |reason| Refused { target: NAME, reason };
+        if choices.in_place.is_some() || choices.gpus_per_box.is_some() {
+            let reason =
+                "a file states by itself how it may be called, and has no boxes; only mscclpp has these choices";
+            return Err(refused(reason.to_owned()));
+        }
+        let text = text(proven.verified(), choices).map_err(refused)?;
+        Ok(vec![(format!("{}.xml", proven.file().schedule.collective().kind), text.into())])
     }
 }
 
@@ -59,11 +79,12 @@ impl Importer for MscclXml {
     }
 
     fn import(&self, text: &str, asked: &Asked) -> Result<File, ImportError> {
-        Ok(File { schedule: import(text, asked)?, placement: None, machine: None })
+        let (schedule, blocks) = import::schedule(&parse::program(text)?, asked, None)?;
+        Ok(File { schedule, placement: None, machine: None, blocks: Some(blocks) })
     }
 }
 
-fn text(proven: &Verified) -> Result<String, String> {
+fn text(proven: &Verified, choices: &Choices) -> Result<String, String> {
     let (schedule, proof) = (proven.schedule(), proven.proof());
     expressible(schedule)?;
     if proof.expression_class.is_none() {
@@ -80,7 +101,12 @@ fn text(proven: &Verified) -> Result<String, String> {
         for fuse in [true, false] {
             let connections = Connections::new(schedule, &flow, &order, &pieces, fuse);
             let maker = Maker { schedule, flow: &flow, pieces: &pieces, connections: &connections };
-            match program(&maker, &order).and_then(|p| checked(&p, schedule, proof)) {
+            let program = program(&maker, &order).and_then(|p| instances(&p, choices.thread_blocks.unwrap_or(1)));
+            let in_protocol = |p| match choices.protocol {
+                Some(protocol) => Program { protocol: protocol.name().to_owned(), ..p },
+                None => p,
+            };
+            match program.map(in_protocol).and_then(|p| checked(&p, schedule, proof)) {
                 Ok(text) => return Ok(text),
                 Err(reason) => refused = reason,
             }
@@ -177,7 +203,8 @@ fn checked(program: &Program, schedule: &Schedule, proof: &Proof) -> Result<Stri
         if in_place && !program.in_place {
             continue;
         }
-        let read = import::schedule(&again, &Asked::default(), Some(in_place)).map_err(|e| fault(e.to_string()))?;
+        let (read, _) =
+            import::schedule(&again, &Asked::default(), Some(in_place)).map_err(|e| fault(e.to_string()))?;
         let found = verify(&read, Method::Auto);
         if let Some(d) = found.diagnostics.first() {
             return Err(fault(d.to_string()));

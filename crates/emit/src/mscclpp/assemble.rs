@@ -4,7 +4,10 @@ use serde_json::{Value, json};
 use unisono_base::{NodeId, narrow};
 use unisono_collective::{Collective, Kind};
 
-use super::export::{At, Exporter};
+use super::{
+    export::{At, Exporter},
+    together::{fused, turned},
+};
 
 /// What a thread block uses: indices into the lists of its GPU.
 #[derive(Default)]
@@ -75,12 +78,13 @@ impl Exporter<'_> {
             let mut blocks = Vec::new();
             let shares = self.form.shares;
             for (share, block) in (0..shares).flat_map(|share| (0..count).map(move |block| (share, block))) {
-                let mut ops = self.made.get(&(gpu, block)).cloned().unwrap_or_default();
+                let mut ops = fused(self.made.get(&(gpu, block)).cloned().unwrap_or_default());
                 let mut lists = Lists::default();
                 for op in &mut ops {
                     let moves = op.get("dst_buff").is_some() && op["name"] != "flush";
                     if moves && shares > 1 {
                         op["tbg_info"] = json!({"tb_id": share, "tbg_size": shares});
+                        turned(op, share, shares);
                     }
                     let is_port = op["channel_type"] == "port";
                     let (mine, lists) = if is_port { (&ports, &mut lists.port) } else { (&memory, &mut lists.memory) };
@@ -116,6 +120,9 @@ impl Exporter<'_> {
                 blocks.push(lists.block(blocks.len(), ops));
             }
             let scratch = same.unwrap_or_else(|| scratch(node.index()));
+            // The second half begins at whole 16 bytes, also where an allocation does not divide into chunks.
+            let is_odd = self.is_ll() && !(input / self.form.unit).is_power_of_two();
+            let scratch = if is_odd { scratch.next_multiple_of(8) } else { scratch };
             let semaphores = vec![json!({"init_value": 0}); shares as usize * count.saturating_sub(1)];
             let peers = |mine: &[(At, At)]| {
                 let of_a_share: Vec<u32> = mine.iter().map(|(_, peer)| peer.0).collect();

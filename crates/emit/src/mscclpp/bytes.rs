@@ -15,6 +15,10 @@ use super::{
 const BUFFER: u64 = u32::MAX as u64;
 /// Bytes of scratch memory that `reuse_resources` gives to the chunks of a plan.
 const SCRATCH: u64 = 64 << 20;
+/// Bytes that GPU memory is allocated in.
+const ALLOCATED: u64 = 2 << 20;
+/// Numbers of such pieces that are tried.
+const PIECES: u64 = 4096;
 /// Turns of a pipeline that the kernels count.
 const TURNS: u64 = u16::MAX as u64;
 
@@ -26,6 +30,7 @@ pub fn check(plan: &Plan, layout: &Layout, dtype: Option<Dtype>) -> Vec<Fault> {
         let message = format!("the runtime has no reductions of {dtype}; it has f16, bf16, f32 and i32");
         faults.push(Fault::of_plan("limit", message));
     }
+    faults.extend(halves(plan, layout));
     let Some(message_chunks) = message_chunks(plan) else { return faults };
     let widest = widest(plan);
     let alignment = u64::from(plan.buffer_alignment).max(1);
@@ -56,11 +61,54 @@ fn widest(plan: &Plan) -> u64 {
     plan.gpus.iter().map(chunks).max().unwrap_or(0).max(1)
 }
 
-/// Bytes of a chunk up to which the scratch memory of `reuse_resources`, which has one size, holds all chunks.
+/// Bytes of a chunk up to which the scratch memory of `reuse_resources`, which has one size, holds all chunks. In a
+/// pipeline, the kernels also take the way that they have come in a slice by the bytes of a chunk there.
 fn circle(plan: &Plan, alignment: u64) -> Option<u64> {
     let room = if plan.use_double_scratch_buffer { SCRATCH / 2 } else { SCRATCH };
     let chunks = plan.gpus.iter().map(|gpu| u64::from(gpu.scratch_chunks)).max().filter(|&chunks| chunks > 0);
-    chunks.filter(|_| plan.reuse_resources).map(|chunks| room.div_ceil(chunks).next_multiple_of(alignment))
+    let inner = plan.gpus.iter().flat_map(|gpu| &gpu.threadblocks).flat_map(|block| &block.ops).flat_map(|op| &op.ops);
+    let slices = inner.flat_map(|op| op.src_buff.iter().chain(&op.dst_buff));
+    let longest = slices.map(|slice| u64::from(slice.size)).max().unwrap_or(1).max(1);
+    let held = |chunks| room.div_ceil(chunks).next_multiple_of(alignment) / longest / alignment * alignment;
+    chunks.filter(|_| plan.reuse_resources).map(held)
+}
+
+/// The second half of scratch memory begins at bytes that the kernels, which move 16 at a time, do not reach.
+///
+/// The executor sizes scratch memory by the allocation that the input lies in, up to `max_message_size`, and rounds the
+/// bytes of a chunk up. Allocations are taken to be whole pieces of 2 MiB, or as long as the message.
+///
+/// Source: `src/core/executor/executor.cc` (`setupScratchBuffer`, `launchKernelHelper`).
+fn halves(plan: &Plan, layout: &Layout) -> Option<Fault> {
+    // Resources that are used again have halves of 64 MiB.
+    if !plan.use_double_scratch_buffer || plan.reuse_resources {
+        return None;
+    }
+    let alignment = u64::from(plan.buffer_alignment).max(1);
+    let packets = 1 + u64::from(plan.protocol == Protocol::LL);
+    let of_message = message_chunks(plan)?.max(1);
+    let used = plan.gpus.iter().filter(|gpu| gpu.scratch_chunks > 0 && gpu.input_chunks > 0);
+    used.into_iter().find_map(|gpu| {
+        let chunks = u64::from(gpu.input_chunks);
+        let least = layout.chunk_bytes().unwrap_or(plan.min_message_size.unwrap_or(0) / of_message);
+        let most = plan.max_message_size.unwrap_or(u64::MAX);
+        let half = |allocated: u64| {
+            let chunk = u128::from(allocated.min(most).div_ceil(chunks));
+            let bytes = chunk * u128::from(gpu.scratch_chunks) * u128::from(2 * packets);
+            bytes.next_multiple_of(alignment.into()) / 2
+        };
+        // As many pieces more as there are chunks are whole pieces for each chunk.
+        let first = least.saturating_mul(chunks).div_ceil(ALLOCATED).max(1);
+        let allocated = (first..=first.saturating_add(chunks.min(PIECES))).map(|n| n.saturating_mul(ALLOCATED));
+        let (allocated, half) = allocated.map(|n| (n, half(n))).find(|(_, half)| !half.is_multiple_of(16))?;
+        let message = format!(
+            "with use_double_scratch_buffer, the second half of scratch memory begins at byte {half} where the input is in an \
+             allocation of {allocated} bytes, and the kernels move 16 bytes at a time; use scratch_chunks in multiples of {}, or \
+             a buffer_alignment of 32",
+            16 / packets
+        );
+        Some(Fault::of_gpu("limit", gpu.id, message))
+    })
 }
 
 /// The size asked for is one that the loader accepts and whose offsets fit.

@@ -3,7 +3,7 @@
 use unisono_base::{Diagnostics, InstrId};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_lower::{File, VerifiedFile};
-use unisono_machine::network::Network;
+use unisono_machine::network::{self, Network};
 use unisono_schedule::{
     Flow, Schedule, topological,
     verify::{Method, Verified, verify},
@@ -15,9 +15,9 @@ use super::{
     layout::COLLECTIVES,
     limits,
     plan::{Protocol, read},
-    unit::{MscclPp, NAME, Options, PROCESSORS, REFERENCE, check},
+    unit::{MscclPp, NAME, Options, REFERENCE, check},
 };
-use crate::{Asked, Choices, Emitter, Files, Refused, msccl::chunk_elements};
+use crate::{Asked, Choices, Emitter, Files, PROCESSORS, Refused, msccl::chunk_elements};
 
 /// Bytes of a vector up to which packets come first: they need no signals, and twice the bytes.
 const PACKETS_BYTES: u64 = 1 << 17;
@@ -42,8 +42,17 @@ impl Emitter for MscclPp {
         REFERENCE
     }
 
+    fn protocols(&self) -> &'static [network::Protocol] {
+        &[network::Protocol::Simple, network::Protocol::Ll]
+    }
+
+    fn thread_blocks(&self) -> u32 {
+        PROCESSORS
+    }
+
     fn accepts(&self, proven: &VerifiedFile) -> Result<(), Refused> {
-        write(proven, &Choices::default(), false).map(drop)
+        // Plans with more thread blocks fall back to one, and take longer to prove.
+        write(proven, &Choices { thread_blocks: Some(1), ..Choices::default() }, false).map(drop)
     }
 
     fn emit(&self, proven: &VerifiedFile) -> Result<Files, Refused> {
@@ -104,9 +113,10 @@ fn text(proven: &Verified, choices: &Choices, boxes: &[u32], also_the_other_way:
         unit: chunk_elements(schedule),
         in_place: choices.in_place.unwrap_or_else(|| in_place_by_itself(c.kind)),
         thread_blocks: choices.thread_blocks,
+        protocol: choices.protocol,
         also_the_other_way,
     };
-    let (mut refused, mut is_overtaken) = (String::new(), false);
+    let (mut refused, mut is_overtaken) = ("it has no plan in this protocol".to_owned(), false);
     for (protocol, answers) in writing.protocols() {
         if answers && !is_overtaken {
             continue;
@@ -140,6 +150,8 @@ struct Writing<'a> {
     in_place: bool,
     /// As the user says.
     thread_blocks: Option<u32>,
+    /// The only one that is tried, if it is stated.
+    protocol: Option<network::Protocol>,
     also_the_other_way: bool,
 }
 
@@ -156,6 +168,11 @@ impl Writing<'_> {
         } else if bytes > PACKETS_BYTES {
             protocols.rotate_right(1);
         }
+        protocols.retain(|(protocol, _)| match self.protocol {
+            Some(network::Protocol::Ll) => *protocol == Protocol::LL,
+            Some(_) => *protocol == Protocol::Simple,
+            None => true,
+        });
         protocols
     }
 

@@ -7,6 +7,7 @@ use super::{
     layout::message_chunks,
     plan::{Buffer, ChannelType, Gpu, Name, Op, Plan, Slice, ThreadBlock},
 };
+use crate::too_many_blocks;
 
 /// Channels, and remote buffers, of a thread block and a type.
 pub const CHANNELS: usize = 16;
@@ -139,23 +140,15 @@ fn thread_block(gpu: u32, block: &ThreadBlock, faults: &mut Vec<Fault>) {
     }
 }
 
-/// A GPU runs a thread block of a plan on a processor of its own. More thread blocks than processors may not run at
-/// once, so one that waits can keep the other one from its processor.
+/// More thread blocks than processors, of which some wait.
 fn resident(gpu: &Gpu, processors: u32, faults: &mut Vec<Fault>) {
     let waits = |name: Name| {
         let is = matches!(name, Name::Wait | Name::Rlxwait | Name::SemAcquire | Name::Barrier);
         is || (name.has_packets() && !matches!(name, Name::Ppkt | Name::Cpkt))
     };
     let mut ops = gpu.threadblocks.iter().flat_map(|b| &b.ops).flat_map(|op| std::iter::once(op).chain(&op.ops));
-    let count = gpu.threadblocks.len();
-    if count > processors as usize && ops.any(|op| waits(op.name)) {
-        let message = format!(
-            "gpu {} has {count} thread blocks that have to run at once, and {processors} processors; use fewer, or state \
-             the processors of your GPU",
-            gpu.id
-        );
-        faults.push(Fault::of_gpu("limit", gpu.id, message));
-    }
+    let found = too_many_blocks(gpu.id, gpu.threadblocks.len(), processors).filter(|_| ops.any(|op| waits(op.name)));
+    faults.extend(found.map(|message| Fault::of_gpu("limit", gpu.id, message)));
 }
 
 /// In place, a GPU's own part lies inside its buffer. The runtime adds the offset of the accessing GPU to a remote

@@ -30,8 +30,9 @@ mod shared;
 mod sized;
 mod sizes;
 mod stuck;
+mod together;
 mod unit;
 
 pub use fault::Fault;
 pub use sizes::Sizes;
-pub use unit::{Checked, MscclPp, Options, PROCESSORS, check, is_plan};
+pub use unit::{Checked, MscclPp, Options, check, is_plan};

@@ -5,6 +5,7 @@
 //! 1f5f065d.
 
 use serde::{Deserialize, Deserializer};
+use unisono_base::keyed;
 
 use crate::ImportError;
 
@@ -313,7 +314,7 @@ pub struct Iterations {
 /// One sentence with the path inside the file.
 pub fn read(text: &str) -> Result<Plan, ImportError> {
     let mut json = serde_json::Deserializer::from_str(text);
-    let plan = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+    let plan = serde_path_to_error::deserialize(keyed::source(&mut json)).map_err(|error| {
         let path = error.path().to_string();
         let place = if path == "." { String::new() } else { format!("{path}: ") };
         ImportError::new(0, format!("{place}{}", error.into_inner()))

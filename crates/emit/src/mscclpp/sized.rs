@@ -1,6 +1,9 @@
 //! A plan at one size: its run, the order of its accesses, and the proof of its contents.
 
+use unisono_base::{LaneId, NodeId};
 use unisono_collective::Kind;
+use unisono_lower::ThreadBlocks;
+use unisono_machine::network::Protocol;
 use unisono_schedule::verify::{Method, Proof, Rounding, verify, verify_rounded};
 
 use super::{
@@ -63,6 +66,21 @@ impl Sized {
         let Some(collective) = self.layout.collective else { return Ok(None) };
         let imported = import(&self.program, &self.layout, collective, &self.run, &plan.name, root_answers);
         imported.map(Some).map_err(|e| ImportError::new(0, e.to_string()))
+    }
+
+    /// The thread blocks of an imported plan. Packets are those of protocol `LL`, whatever the plan names.
+    pub fn blocks(&self, imported: &Imported) -> ThreadBlocks {
+        let schedule = &imported.schedule;
+        let of_lane = |node: NodeId, lane: usize| {
+            let ids = schedule.lane_instrs(LaneId::new(lane));
+            ids.map(move |id| {
+                let place = self.program.step(imported.steps[id]?).place;
+                let protocol = if place.name.has_packets() { Protocol::Ll } else { Protocol::Simple };
+                (place.gpu == node.0).then_some(protocol)
+            })
+        };
+        let of_node = |node| schedule.lanes(node).flat_map(move |lane| of_lane(node, lane));
+        ThreadBlocks::new(schedule.all_nodes().flat_map(of_node).collect())
     }
 
     /// The schedule, its proof, and what is wrong with its contents; none where the collective is not known.

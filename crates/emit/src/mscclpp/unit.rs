@@ -15,15 +15,12 @@ use super::{
     sized::Sized,
     sizes::{self, Sizes},
 };
-use crate::{Asked, ImportError, Importer};
+use crate::{Asked, ImportError, Importer, PROCESSORS};
 
 pub struct MscclPp;
 
 pub const NAME: &str = "mscclpp";
 pub const REFERENCE: &str = "docs/gpu-plans.md; microsoft/mscclpp";
-
-/// Processors of a GPU: those of an A100, the fewest of the GPUs that the runtime is made for. An H100 has 132.
-pub const PROCESSORS: u32 = 108;
 
 /// How strictly a plan is checked.
 #[derive(Clone, Copy, Debug)]
@@ -259,6 +256,7 @@ impl Importer for MscclPp {
             let collective: String = plan.collective.chars().take(40).collect();
             ImportError::new(0, format!("collective: '{collective}' is not read; accepted are {}", names()))
         })?;
-        Ok(File { schedule: imported.schedule, placement: None, machine: None })
+        let blocks = Some(sized.blocks(&imported));
+        Ok(File { schedule: imported.schedule, placement: None, machine: None, blocks })
     }
 }

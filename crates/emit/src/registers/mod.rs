@@ -67,6 +67,11 @@ impl Importer for Registers {
         let (machine, configured) = parse(text)?;
         let (schedule, placement) =
             raise(&machine.layout(), &configured).map_err(|e| ImportError::new(0, e.to_string()))?;
-        Ok(File { schedule, placement: Some(Placement::Switches(placement)), machine: Some(machine.into()) })
+        Ok(File {
+            schedule,
+            placement: Some(Placement::Switches(placement)),
+            machine: Some(machine.into()),
+            blocks: None,
+        })
     }
 }

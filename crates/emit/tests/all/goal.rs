@@ -141,7 +141,7 @@ fn emitted_for_a_machine() {
     let mut schedule = algorithm.build(&Case::on_ranks(c, Ranks::default()), &Params::new()).unwrap().schedule;
     schedule.set_origin("by hand");
     let emit = |machine| {
-        let file = File { schedule: schedule.clone(), placement: None, machine };
+        let file = File { schedule: schedule.clone(), placement: None, machine, blocks: None };
         Goal.emit(&VerifiedFile::new(&file, Method::Auto).unwrap()).unwrap().remove(0).1.text().unwrap().to_owned()
     };
     assert!(emit(None).starts_with("// allreduce of 4 f32 among 2 ranks, by hand; a reduction takes no time"));

@@ -17,7 +17,7 @@ use unisono_schedule::{
 };
 
 fn emit(schedule: &Schedule) -> Result<String, String> {
-    let file = File { schedule: schedule.clone(), placement: None, machine: None };
+    let file = File { schedule: schedule.clone(), placement: None, machine: None, blocks: None };
     let proven = VerifiedFile::new(&file, Method::Auto).map_err(|proof| format!("{:?}", proof.diagnostics))?;
     let mut files = msccl::MscclXml.emit(&proven).map_err(|e| e.to_string())?;
     assert_eq!(files.len(), 1);

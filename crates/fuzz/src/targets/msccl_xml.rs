@@ -1,6 +1,6 @@
 //! Schedules of MSCCL.
 
-use unisono_emit::{Asked, IMPORTERS, msccl};
+use unisono_emit::{Asked, IMPORTERS, PROCESSORS, msccl};
 use unisono_schedule::verify::Method;
 
 use crate::{FuzzTarget, uses};
@@ -13,7 +13,7 @@ pub const TARGET: FuzzTarget = FuzzTarget::new(
 
 fn run(input: &[u8]) -> bool {
     let text = uses::text(input);
-    let mut accepted = msccl::check(&text, &Asked::default(), Method::Auto).is_ok();
+    let mut accepted = msccl::check(&text, &Asked::default(), Method::Auto, PROCESSORS).is_ok();
     for elements in [None, Some(12)] {
         for importer in IMPORTERS {
             if let Ok(file) = importer.import(&text, &Asked { elements, ..Asked::default() }) {

@@ -19,7 +19,7 @@ pub const TARGET: FuzzTarget = FuzzTarget::new(
 
 fn run(input: &[u8]) -> bool {
     let Ok(schedule) = draw(&mut Draws::new(input)) else { return false };
-    uses::file(&File { schedule, placement: None, machine: None });
+    uses::file(&File { schedule, placement: None, machine: None, blocks: None });
     true
 }
 

@@ -14,7 +14,7 @@ use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, StreamId, TaskId, limit
 use unisono_machine::network::Switches;
 use unisono_schedule::{Flow, Schedule, verify::Verified};
 
-use super::{Builder, Kind, Task, TaskError, TaskGraph, crossings};
+use super::{Builder, Kind, Passes, Task, TaskError, TaskGraph, crossings};
 
 /// Bytes and steps of an instruction or a stream, with the flow of the schedule.
 const BYTES_EACH: u128 = 96;
@@ -53,14 +53,38 @@ pub fn with_switches(proven: &Verified, on: (&Switches, &[u32]), charges: Charge
 /// As [`draft`], which refuses switches.
 pub fn draft_with_switches(
     schedule: &Schedule,
-    (switches, places): (&Switches, &[u32]),
+    on: (&Switches, &[u32]),
     charges: Charges,
 ) -> Result<TaskGraph, TaskError> {
-    let size = (schedule.instr_count() + schedule.stream_count()) as u128;
+    whole(schedule, on, charges, None)
+}
+
+/// The task graph of a plan that thread blocks execute.
+///
+/// # Errors
+/// As [`with_switches`].
+pub fn with_thread_blocks(
+    proven: &Verified,
+    on: (&Switches, &[u32]),
+    charges: Charges,
+    passes: Passes<'_>,
+) -> Result<TaskGraph, TaskError> {
+    whole(proven.schedule(), on, charges, Some(passes))
+}
+
+fn whole(
+    schedule: &Schedule,
+    (switches, places): (&Switches, &[u32]),
+    charges: Charges,
+    passes: Option<Passes<'_>>,
+) -> Result<TaskGraph, TaskError> {
+    let each = passes.map_or(1, |_| Passes::MOST_TASKS);
+    let size = each * (schedule.instr_count() + schedule.stream_count()) as u128;
     limits::admit("the task graph of the schedule", BYTES_EACH * size, STEPS_EACH * size)?;
     let own: Vec<u32> = schedule.all_nodes().map(|node| node.0).collect();
     let places = if places.is_empty() { &own } else { places };
     let part = Subgraph::drafted(schedule, charges)?.in_switches(switches, places);
+    let part = Subgraph { passes, ..part };
     let mut builder = Builder::new();
     let tasks = 2 * schedule.stream_count() + schedule.instr_count() / 2;
     builder.reserve(schedule.node_count(), tasks);
@@ -80,6 +104,7 @@ pub struct Subgraph<'a> {
     /// Instructions that others wait for by an explicit dependency, sorted.
     awaited: Vec<InstrId>,
     charges: Charges,
+    passes: Option<Passes<'a>>,
     /// Bytes on a link for a byte of each stream; empty: one each.
     crossings: Vec<f64>,
 }
@@ -129,7 +154,7 @@ impl<'a> Subgraph<'a> {
         let mut awaited: Vec<_> = schedule.dependencies().iter().map(|d| d.1).collect();
         awaited.sort_unstable();
         awaited.dedup();
-        Ok(Self { schedule, flow, awaited, charges, crossings: Vec::new() })
+        Ok(Self { schedule, flow, awaited, charges, crossings: Vec::new(), passes: None })
     }
 
     /// Counts what messages of switches put on links; node k is on `places[k]`.
@@ -159,11 +184,11 @@ impl<'a> Subgraph<'a> {
 
     /// The last tasks of each lane.
     fn lower(&self, builder: &mut Builder, node: NodeId, among: &Among<'_>, after: Option<TaskId>) -> Vec<Tasks> {
-        let mut first = after.map_or(Tasks::NONE, |task| Tasks { kind: Kind::Calc, first: task.0, count: 1 });
+        let mut first = after.map_or(Tasks::NONE, |task| Tasks::one(Kind::Calc, task));
         if self.charges.launch > 0 && node.0 < self.schedule.collective().ranks {
             let launch = builder.task(Task::calc(self.charges.launch).on(among.cpu, among.nic));
             first.ids().for_each(|before| builder.requires(launch, before));
-            first = Tasks { kind: Kind::Calc, first: launch.0, count: 1 };
+            first = Tasks::one(Kind::Calc, launch);
         }
         let (receives, sends) = (Vec::new(), Vec::new());
         Lower {
@@ -177,6 +202,8 @@ impl<'a> Subgraph<'a> {
             receives,
             sends,
             engine: 0,
+            passes: self.passes,
+            block: 0,
         }
         .node(node, first)
     }
@@ -184,14 +211,18 @@ impl<'a> Subgraph<'a> {
 
 /// Tasks of one kind that follow each other: from the first on, so many.
 #[derive(Clone, Copy)]
-struct Tasks {
+pub(super) struct Tasks {
     kind: Kind,
-    first: u32,
+    pub(super) first: u32,
     count: u32,
 }
 
 impl Tasks {
     const NONE: Self = Self { kind: Kind::Calc, first: 0, count: 0 };
+
+    pub(super) fn one(kind: Kind, task: TaskId) -> Self {
+        Self { kind, first: task.0, count: 1 }
+    }
 
     fn ids(self) -> impl Iterator<Item = TaskId> {
         (self.first..self.first + self.count).map(TaskId)
@@ -205,10 +236,10 @@ struct Tied {
     last: Tasks,
 }
 
-struct Lower<'a> {
-    schedule: &'a Schedule,
+pub(super) struct Lower<'a> {
+    pub(super) schedule: &'a Schedule,
     flow: &'a Flow,
-    builder: &'a mut Builder,
+    pub(super) builder: &'a mut Builder,
     awaited: &'a [InstrId],
     charges: Charges,
     crossings: &'a [f64],
@@ -217,7 +248,10 @@ struct Lower<'a> {
     receives: Vec<Task>,
     sends: Vec<Task>,
     /// The number of the further CPU that reduces for the lane in work; 0: there is none.
-    engine: u8,
+    pub(super) engine: u8,
+    passes: Option<Passes<'a>>,
+    /// The CPU of the thread block that is the lane in work.
+    pub(super) block: u8,
 }
 
 impl Lower<'_> {
@@ -231,6 +265,8 @@ impl Lower<'_> {
         for lane in self.schedule.lanes(node).map(LaneId::new) {
             let mut before = first;
             self.engine = dealt.next().unwrap_or(0);
+            // Beyond 255 thread blocks a GPU, several share a CPU.
+            self.block = self.block.checked_add(1).unwrap_or(1);
             for id in self.schedule.lane_instrs(lane).map(InstrId::new) {
                 before = self.instr(id, before, &mut tied);
             }
@@ -252,9 +288,17 @@ impl Lower<'_> {
         let ties = waits || self.awaited.binary_search(&id).is_ok();
         self.messages(id);
         let (receives, sends) = (std::mem::take(&mut self.receives), std::mem::take(&mut self.sends));
+        let is_switch = self.is_switch(id);
+        if let Some(passes) = self.passes {
+            let (first, last) = self.of_block(&passes, id, before, (&receives, &sends));
+            if ties {
+                tied.push(Tied { id, first, last });
+            }
+            (self.receives, self.sends) = (receives, sends);
+            return last;
+        }
         let operands = self.schedule.sources(id).len() as u64;
         let bytes = u64::from(self.schedule.instr(id).len) * self.schedule.collective().dtype.bytes();
-        let is_switch = self.flow.node_of(id).0 >= self.schedule.collective().ranks;
         let reduced = if is_switch { bytes } else { operands.saturating_sub(1) * bytes };
         let copies = self.charges.copy_per_byte > 0.0 && !is_switch && self.schedule.is_copy(id);
         let copied = if copies { rounded(bytes as f64 * self.charges.copy_per_byte) } else { 0 };
@@ -280,6 +324,10 @@ impl Lower<'_> {
         }
         (self.receives, self.sends) = (receives, sends);
         last
+    }
+
+    pub(super) fn is_switch(&self, id: InstrId) -> bool {
+        self.flow.node_of(id).0 >= self.schedule.collective().ranks
     }
 
     /// Gathers what an instruction receives and sends.
@@ -326,7 +374,7 @@ impl Lower<'_> {
         added
     }
 
-    fn wait(&mut self, later: Tasks, earlier: Tasks) {
+    pub(super) fn wait(&mut self, later: Tasks, earlier: Tasks) {
         for l in later.ids() {
             for e in earlier.ids() {
                 match earlier.kind {

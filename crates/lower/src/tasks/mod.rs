@@ -5,6 +5,7 @@
 //! *requires* until they are done, and for those that it *irequires* until they have started (the words of GOAL;
 //! "LogGOPSim", Hoefler, Schneider, Lumsdaine, 2010).
 
+mod blocks;
 mod builder;
 mod crossings;
 mod error;
@@ -14,8 +15,11 @@ pub mod pattern;
 
 use builder::MOST_TASKS;
 
+pub use blocks::Passes;
 pub use builder::Builder;
 pub use crossings::crossings;
 pub use error::TaskError;
 pub use graph::{ANY, Kind, Task, TaskGraph};
-pub use lower::{Among, Charges, Subgraph, draft, draft_with_switches, from_schedule, with_switches};
+pub use lower::{
+    Among, Charges, Subgraph, draft, draft_with_switches, from_schedule, with_switches, with_thread_blocks,
+};

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use unisono_base::excerpt;
 
 use super::{
-    DATA_SHEET, FAMILIES, Failure, Gpu, NcclTimes, Plane, SWITCH_PORTS, Speed, SwitchClass, Topology,
+    DATA_SHEET, FAMILIES, Failure, Gpu, NcclTimes, Plane, SWITCH_PORTS, Speed, SwitchClass, ThreadBlock, Topology,
     failures::degraded,
 };
 use crate::{Description, MachineError, MachineText, Shape};
@@ -136,6 +136,9 @@ pub struct Network {
     /// Times of NCCL that were measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nccl: Option<NcclTimes>,
+    /// Rates of the thread blocks that execute plans for GPUs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread_block: Option<ThreadBlock>,
     /// `name` of a family, and its keys.
     pub topology: toml::Table,
     /// Switches that copy or reduce; all others forward.
@@ -235,6 +238,9 @@ impl Network {
             if let Some((key, found)) = above_zero.into_iter().find(|(_, v)| !(v.is_finite() && *v > 0.0)) {
                 return wrong(key, format!("{found:?}"), "a number above 0");
             }
+        }
+        if let Some((key, found, accepted)) = self.thread_block.and_then(|block| block.wrong()) {
+            return wrong(key, format!("{found:?}"), accepted);
         }
         if !(1..=1 << 16).contains(&self.planes) {
             return wrong("planes", self.planes.to_string(), "at least 1 and at most 65536");

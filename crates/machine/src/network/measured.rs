@@ -1,8 +1,9 @@
 //! The two sides of a network: the rates of the data sheet, and those that programs reached.
 //!
 //! The data sheet is what the hardware can do at most, so that lower bounds read it. Predictions and simulations read
-//! the measured side: `measured_gbps`, `measured=` of a cable, `measured_share` of a switch, `launch_ns` and
-//! `signal_ns`. A machine file states each value once, so the data sheet is the file without the measured ones.
+//! the measured side: `measured_gbps`, `measured=` of a cable, `measured_share` of a switch, `launch_ns`, `signal_ns`
+//! and `[thread_block]`. A machine file states each value once, so the data sheet is the file without the measured
+//! ones.
 
 use super::{
     Network, SwitchClass,
@@ -26,16 +27,19 @@ impl Network {
         let of_cables = || CABLES.iter().any(|key| self.cables(key).is_some_and(|text| text.contains("measured=")));
         self.measured_gbps.is_some()
             || (self.launch_ns, self.signal_ns) != (0.0, 0.0)
+            || self.thread_block.is_some()
             || self.switches.iter().any(|class| class.measured_share.is_some())
             || of_cables()
     }
 
-    /// Returns the same network with the rates of the data sheet alone, without the starts of kernels and signals.
+    /// Returns the same network with the rates of the data sheet alone, without the times of kernels, signals and
+    /// thread blocks.
     pub fn data_sheet(&self) -> Self {
         let mut sheet = Self {
             measured_gbps: None,
             launch_ns: 0.0,
             signal_ns: 0.0,
+            thread_block: None,
             switches: self.switches.iter().map(|class| SwitchClass { measured_share: None, ..class.clone() }).collect(),
             ..self.clone()
         };

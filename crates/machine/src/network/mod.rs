@@ -19,6 +19,7 @@ mod plane;
 mod routing;
 pub(crate) mod spread;
 mod switches;
+mod thread_block;
 mod topology;
 
 pub use accelerator_grid::AcceleratorGrid;
@@ -33,4 +34,5 @@ pub use measured::DATA_SHEET;
 pub use plane::{Cable, Link, Plane, PlaneBuilder, Speed};
 pub use routing::{Header, Hop, MOST_SIMULATED_CHANNELS, Routing};
 pub use switches::{SwitchClass, Switches};
+pub use thread_block::{BlockRate, Protocol, ThreadBlock};
 pub use topology::{Bill, Family, SWITCH_PORTS, Topology};

@@ -3,7 +3,10 @@
 use std::fmt;
 
 use serde::{Serialize, de::DeserializeOwned};
-use unisono_base::narrow;
+use unisono_base::{
+    keyed::{self, with_nearest},
+    narrow,
+};
 
 use super::{Boards, BoxNumbers, Plane, Routing, Speed, cut::Cut};
 use crate::{MachineError, machine::of_value};
@@ -108,8 +111,8 @@ pub type Read = fn(&toml::Table, &str, Speed) -> Result<Box<dyn Topology>, Machi
 /// # Errors
 /// A key that is missing, unknown or of another type.
 pub(super) fn parse<T: DeserializeOwned>(table: &toml::Table, origin: &str) -> Result<T, MachineError> {
-    table.clone().try_into().map_err(|e: toml::de::Error| {
-        let message = of_value(&e.message().trim().replace('\n', ", "));
+    keyed::read(toml::Value::Table(table.clone())).map_err(|e: toml::de::Error| {
+        let message = of_value(&with_nearest(&e.message().trim().replace('\n', ", ")));
         // The reader names the key of a wrong value behind its message.
         let shown = e.to_string();
         let key = shown.split_once("in `").and_then(|(_, rest)| rest.split_once('`')).map(|(key, _)| key);

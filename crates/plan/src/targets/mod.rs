@@ -157,6 +157,7 @@ impl TargetKind {
 /// Sorted by name.
 pub const TARGETS: &[TargetKind] = &[endpoint::KIND, in_network::KIND, network::KIND, wafer::KIND];
 
+pub use network::notes;
 pub(crate) use network::{charges, prices};
 pub use wafer::measure_on_fabric;
 

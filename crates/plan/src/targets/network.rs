@@ -24,6 +24,7 @@ use unisono_schedule::Schedule;
 use unisono_sim::network::Interconnect;
 use unisono_synthesis::Roots;
 
+pub use self::simulation::notes;
 use self::{
     placing::{line, part, part_of, place},
     simulation::simulate,

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use unisono_base::exact;
+use unisono_base::{
+    exact,
+    keyed::{self, with_nearest},
+};
 use unisono_collective::Kind;
 
 use super::{WorkloadError, error::WrongWorkload};
@@ -144,9 +147,9 @@ impl Workload {
     /// # Errors
     /// Text that is not TOML, an unknown key, dimensions that do not close, times below 0; the message names `origin`.
     pub fn from_toml(text: &str, origin: &str) -> Result<Self, WorkloadError> {
-        let workload: Self = toml::from_str(text).map_err(|e| {
+        let workload: Self = toml::Deserializer::parse(text).and_then(keyed::read).map_err(|e| {
             let line = e.span().and_then(|s| text.get(..s.start)).map_or(1, |t| t.matches('\n').count() + 1);
-            let message = e.message().trim().replace('\n', ", ");
+            let message = with_nearest(&e.message().trim().replace('\n', ", "));
             WorkloadError::Toml { origin: origin.to_owned(), line, message }
         })?;
         workload.check().map_err(|error| WorkloadError::Wrong { origin: origin.to_owned(), error })?;

@@ -19,7 +19,7 @@ use unisono_sim::{
 use unisono_workload::{SourceFile, read};
 
 fn emitted(emitter: &dyn Emitter, schedule: &Schedule) -> Result<Vec<(String, Contents)>, String> {
-    let file = File { schedule: schedule.clone(), placement: None, machine: None };
+    let file = File { schedule: schedule.clone(), placement: None, machine: None, blocks: None };
     emitter.emit(&VerifiedFile::new(&file, Method::Auto).unwrap()).map_err(|e| e.to_string())
 }
 

@@ -15,7 +15,8 @@ use unisono_plan::{Asked, Part, Plan, Problem, plan, predict};
 
 /// The same schedule with the phase of each instruction chosen anew among `phases`.
 fn relabelled(placed: &Placed, phases: u32, phase_of: impl Fn(u32) -> u32) -> Placed {
-    let file = File { schedule: placed.schedule.clone(), placement: placed.placement.clone(), machine: None };
+    let file =
+        File { schedule: placed.schedule.clone(), placement: placed.placement.clone(), machine: None, blocks: None };
     let mut text = String::new();
     print(&file, &mut text).unwrap();
     let relabel = |line: &str| {
@@ -108,5 +109,5 @@ fn a_report_says_what_was_searched_and_what_is_not_eq_1() {
     let star = report(2, 100, "star");
     assert_eq!(star.predicted.cycles, Some(105.0));
     assert_eq!(star.model_optimum.unwrap().cycles, Some(106.0));
-    assert!(star.note.unwrap().contains("leaves out the first hop"));
+    assert!(star.notes.concat().contains("leaves out the first hop"));
 }

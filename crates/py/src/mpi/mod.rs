@@ -22,7 +22,7 @@ use std::{
 };
 
 use pyo3::{PyErr, pyfunction};
-use unisono_mpi::{Failed, is_on};
+use unisono_mpi::{Failed, OF_PROGRAMS, REPORTED, is_on};
 
 pub use channel::Channel;
 pub use threads::{NOT_RUNNING, enter};
@@ -39,6 +39,18 @@ pub fn is_switched_on(name: &str) -> (bool, Option<String>) {
     let mut complaint = None;
     let on = is_on(name, |line| complaint = Some(line.to_owned()));
     (on, complaint)
+}
+
+/// The names of the variables that the library for MPI programs reads.
+#[pyfunction]
+pub fn variables_of_programs() -> [&'static str; 8] {
+    OF_PROGRAMS
+}
+
+/// A sentence on variables of the environment that nothing reads, and the variable that keeps it once it is printed.
+#[pyfunction]
+pub fn unknown_variables() -> Option<(String, &'static str)> {
+    Some((unisono_mpi::unknown_variables()?, REPORTED))
 }
 
 pub fn mpi_error(Failed(code): Failed) -> PyErr {

@@ -1,6 +1,6 @@
 //! The process groups of traces, as ASTRA-sim reads them: a JSON object with a list of ranks for each name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 use unisono_base::excerpt;
@@ -18,18 +18,23 @@ pub fn is_json(file: &SourceFile) -> bool {
     file.0.ends_with(".json") && !super::json::is_it(&file.1)
 }
 
-/// Reads the file of groups among files that are not traces. JSON of another form, such as a system file, is passed
-/// over.
+/// Reads the file of groups among files that are not traces: all its values are lists of numbers, or it has a key that
+/// traces name. JSON of another form, such as a system file, is passed over.
 ///
 /// # Errors
 /// Damaged JSON, two files of groups, ranks that do not exist or occur twice.
-pub fn read<'a>(files: impl Iterator<Item = &'a SourceFile>, ranks: u32) -> Result<Option<CommGroups<'a>>, ReadError> {
+pub fn read<'a>(
+    files: impl Iterator<Item = &'a SourceFile>,
+    ranks: u32,
+    named: &BTreeSet<String>,
+) -> Result<Option<CommGroups<'a>>, ReadError> {
     let mut found: Option<CommGroups<'a>> = None;
     for (origin, bytes) in files {
         let value: Value = serde_json::from_slice(bytes).map_err(|e| Wrong::json("it is not JSON", &e).of(origin))?;
         let Value::Object(object) = value else { continue };
         let is_ranks = |list: &Value| list.as_array().is_some_and(|list| list.iter().all(Value::is_number));
-        if !object.values().all(is_ranks) || object.is_empty() {
+        let is_named = object.keys().any(|name| named.contains(name));
+        if !is_named && (!object.values().all(is_ranks) || object.is_empty()) {
             continue;
         }
         if let Some(other) = &found {
@@ -45,7 +50,7 @@ fn listed(object: Map<String, Value>, ranks: u32) -> Result<BTreeMap<String, Vec
     let mut of = BTreeMap::new();
     for (name, list) in object {
         let rank = |rank: &Value| rank.as_u64().and_then(|rank| u32::try_from(rank).ok());
-        let list: Option<Vec<u32>> = list.as_array().into_iter().flatten().map(rank).collect();
+        let list = list.as_array().and_then(|list| list.iter().map(rank).collect::<Option<Vec<u32>>>());
         let wrong = |message: String| Wrong::file(format!("process group '{}': {message}", excerpt(&name)));
         let list = list.ok_or_else(|| wrong("accepted is a list of ranks".to_owned()))?;
         Groups::new(ranks, [list.clone()]).map_err(|e| wrong(e.to_string()))?;

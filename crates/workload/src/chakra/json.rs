@@ -10,11 +10,11 @@ use serde::{
     de::{Error, SeqAccess, Visitor},
 };
 use serde_json::Map;
-use unisono_base::interrupt::poll;
+use unisono_base::{excerpt, interrupt::poll, keyed};
 
 use super::{
     messages::{Node, Value},
-    rank::MOST_NODES,
+    rank::{MOST_NODES, READ},
 };
 
 const LIST: &str = "workload_graph";
@@ -39,7 +39,7 @@ fn read_nodes<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<Node>, D::Error>
             let mut nodes = Vec::new();
             while let Some(read) = list.next_element()? {
                 poll();
-                nodes.push(node(read).without_unread());
+                nodes.push(node(read).map_err(A::Error::custom)?.without_unread());
                 if nodes.len() > MOST_NODES {
                     return Err(A::Error::custom(format!("it has more than {MOST_NODES} nodes")));
                 }
@@ -80,21 +80,26 @@ pub fn is_it(begin: &[u8]) -> bool {
 /// # Errors
 /// Damaged JSON, or a node without a key that it needs.
 pub fn nodes(bytes: &[u8]) -> Result<Vec<Node>, String> {
-    let trace: Trace =
-        serde_json::from_slice(bytes).map_err(|e| format!("the JSON form of a trace is damaged: {e}"))?;
+    let trace: Trace = keyed::json(bytes).map_err(|e| format!("the JSON form of a trace is damaged: {e}"))?;
     Ok(trace.workload_graph)
 }
 
-fn node(read: JsonNode) -> Node {
+/// A node with the attributes that have a value. Those that are read are no lists and no objects.
+fn node(read: JsonNode) -> Result<Node, String> {
     let JsonNode { id, name, kind, ctrl_deps, data_deps, runtime, attributes } = read;
     let node = Node { id, name, kind, ctrl_deps, data_deps, duration_micros: runtime, attributes: Vec::new() };
-    attributes.into_iter().fold(node, |node, (name, value)| match attribute(value) {
-        Some(value) => node.with(&name, value),
-        None => node,
+    attributes.into_iter().try_fold(node, |node, (name, value)| {
+        if READ.contains(&&*name) && (value.is_array() || value.is_object()) {
+            let found = excerpt(&value.to_string());
+            return Err(format!("{name} of node {id} is {found}; accepted are a number, a text, true and false"));
+        }
+        Ok(match attribute(value) {
+            Some(value) => node.with(&name, value),
+            None => node,
+        })
     })
 }
 
-/// Lists and objects are no attributes.
 fn attribute(value: serde_json::Value) -> Option<Value> {
     match value {
         serde_json::Value::Bool(set) => Some(Value::Bool(set)),

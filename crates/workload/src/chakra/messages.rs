@@ -116,6 +116,10 @@ impl Node {
         self
     }
 
+    pub fn has(&self, name: &str) -> bool {
+        self.value(name).is_some()
+    }
+
     fn value(&self, name: &str) -> Option<&Value> {
         self.attributes.iter().find(|attribute| attribute.name == name)?.value.as_ref()
     }
@@ -145,18 +149,19 @@ impl Node {
         }
     }
 
-    pub fn text(&self, name: &str) -> Option<String> {
-        match self.value(name)? {
-            Value::String(text) => Some(text.clone()),
-            _ => self.number(name).ok()?.map(|number| number.to_string()),
+    /// A text, or a number of at least 0 as text.
+    pub fn text(&self, name: &str) -> Result<Option<String>, String> {
+        match self.value(name) {
+            Some(Value::String(text)) => Ok(Some(text.clone())),
+            _ => Ok(self.number(name)?.map(|number| number.to_string())),
         }
     }
 
-    pub fn is_set(&self, name: &str) -> bool {
+    /// A truth value, or a number that is above 0.
+    pub fn is_set(&self, name: &str) -> Result<bool, String> {
         match self.value(name) {
-            Some(Value::Bool(set)) => *set,
-            Some(_) => self.number(name).ok().flatten().is_some_and(|number| number > 0),
-            None => false,
+            Some(Value::Bool(set)) => Ok(*set),
+            _ => Ok(self.number(name)?.is_some_and(|number| number > 0)),
         }
     }
 

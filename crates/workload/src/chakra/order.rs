@@ -26,7 +26,7 @@ pub fn order(nodes: &[Node]) -> Result<(Vec<usize>, Vec<Vec<usize>>), NoOrder> {
     for (number, node) in nodes.iter().enumerate() {
         let mut needed = Vec::new();
         // Control dependencies of a node that names begun ones repeat for other readers what follows from these.
-        let controls = if node.text(BEGUN).is_some() { &[] } else { &node.ctrl_deps[..] };
+        let controls = if node.has(BEGUN) { &[] } else { &node.ctrl_deps[..] };
         for id in controls.iter().chain(&node.data_deps) {
             let found = numbers.get(id).copied();
             let reason =

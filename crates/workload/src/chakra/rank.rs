@@ -159,7 +159,7 @@ fn last_of_queues(nodes: &[u32], timed: &[Timed]) -> Vec<u32> {
 
 /// The earlier nodes of the file that a node names as begun; written for schedules by [`super::write`].
 fn begun(node: &Node, numbers: &FxHashMap<u64, u32>) -> Result<Vec<u32>, String> {
-    let Some(text) = node.text(BEGUN) else { return Ok(Vec::new()) };
+    let Some(text) = node.text(BEGUN)? else { return Ok(Vec::new()) };
     let number = |id: &str| {
         let found = id.parse().ok().and_then(|id: u64| numbers.get(&id).copied());
         found
@@ -208,14 +208,14 @@ fn unknown(node: &Node) -> Result<Option<String>, String> {
     if !(kind::INVALID..=kind::COLLECTIVE).contains(&node.kind) {
         return Ok(Some(format!("node type {}", node.kind)));
     }
-    let is_bare = node.kind == kind::COLLECTIVE && !node.is_set("is_cpu_op") && node.number("comm_type")?.is_none();
+    let is_bare = node.kind == kind::COLLECTIVE && !node.is_set("is_cpu_op")? && node.number("comm_type")?.is_none();
     Ok(is_bare.then(|| "collective without comm_type".to_owned()))
 }
 
 /// What a node does on the device; `None` if it takes no time.
 #[expect(clippy::cast_precision_loss, reason = "counts of operations and bytes are floating point")]
 fn step(node: &Node, rank: u32) -> Result<Option<Step>, String> {
-    if node.is_set("is_cpu_op") {
+    if node.is_set("is_cpu_op")? {
         return Ok(None);
     }
     let number = |name| node.number(name).map(|number| number.unwrap_or(0));
@@ -225,7 +225,7 @@ fn step(node: &Node, rank: u32) -> Result<Option<Step>, String> {
             let exact = node.seconds(SECONDS)?;
             let measured = Compute::Measured { seconds: exact.unwrap_or(node.duration_micros as f64 * 1e-6) };
             let is_counted = exact.is_none() && node.duration_micros == 0 && operations + bytes > 0.0;
-            if node.is_set(REDUCES) {
+            if node.is_set(REDUCES)? {
                 let (bytes, operations) = (number("tensor_size")?, number("num_ops")?);
                 return Ok(Some(Step::Compute(Compute::Reduced { bytes, operations })));
             }
@@ -247,7 +247,7 @@ fn step(node: &Node, rank: u32) -> Result<Option<Step>, String> {
             let kind = collective(number_of).ok_or_else(|| format!("comm_type is {number_of}; accepted are 0 to 9"))?;
             let bytes = node.number("comm_size")?;
             let bytes = if kind == Kind::Barrier { 0 } else { bytes.ok_or("a collective has no comm_size")? };
-            let group = node.text("pg_name").filter(|name| !name.is_empty());
+            let group = node.text("pg_name")?.filter(|name| !name.is_empty());
             let root = u32::try_from(number("root")?).map_err(|_| "root is not a rank".to_owned())?;
             Some(Step::Collective { kind, bytes, group, root })
         }

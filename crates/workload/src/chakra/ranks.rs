@@ -78,7 +78,12 @@ pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadErr
         *unknown.entry(name.clone()).or_default() += 1;
     }
     known_roots(&traces).map_err(|(rank, wrong)| wrong.of(&by_rank[&rank].0))?;
-    let listed = comm_groups::read(files.iter().filter(|file| comm_groups::is_json(file)), ranks)?;
+    let group = |node: &Timed| match &node.step {
+        Step::Collective { group, .. } => group.clone(),
+        _ => None,
+    };
+    let named: BTreeSet<String> = traces.iter().flat_map(|trace| trace.nodes.iter().filter_map(group)).collect();
+    let listed = comm_groups::read(files.iter().filter(|file| comm_groups::is_json(file)), ranks, &named)?;
     let members = match &listed {
         None => members(&traces),
         Some(listed) => {

@@ -61,11 +61,26 @@ pub struct Distributed {
 
 impl Distributed {
     /// The ranks of a process group, where the trace lists its groups.
-    pub fn ranks_of(&self, name: &str) -> Option<Vec<u32>> {
+    ///
+    /// # Errors
+    /// A list of groups, or of the ranks of this group, that is none.
+    pub fn ranks_of(&self, name: &str) -> Result<Option<Vec<u32>>, String> {
+        if self.pg_config.is_null() {
+            return Ok(None);
+        }
+        let groups = self.pg_config.as_array().filter(|groups| groups.iter().all(Value::is_object));
+        let wrong = || format!("pg_config is {}; accepted is a list of process groups", shown(&self.pg_config));
+        let mut groups = groups.ok_or_else(wrong)?.iter();
         let is_it = |group: &&Value| group.get("pg_name").is_some_and(|found| text_of(found) == name);
-        let group = self.pg_config.as_array()?.iter().find(is_it)?;
-        let ranks: Vec<u32> = group.get("ranks")?.as_array()?.iter().map(rank_of).collect::<Option<_>>()?;
-        (!ranks.is_empty()).then_some(ranks)
+        let Some(ranks) = groups.find(is_it).and_then(|group| group.get("ranks")).filter(|ranks| !ranks.is_null())
+        else {
+            return Ok(None);
+        };
+        let listed = ranks.as_array().and_then(|ranks| ranks.iter().map(rank_of).collect::<Option<Vec<u32>>>());
+        let wrong = || {
+            format!("the ranks of process group '{}' are {}; accepted is a list of ranks", excerpt(name), shown(ranks))
+        };
+        Ok(Some(listed.ok_or_else(wrong)?).filter(|ranks| !ranks.is_empty()))
     }
 }
 
@@ -163,8 +178,13 @@ impl Arguments {
         count("Group size", &self.size)
     }
 
-    pub fn group_name(&self) -> String {
-        if self.group.is_null() { String::new() } else { text_of(&self.group) }
+    /// The name of the group, or its number as text; empty where it has none.
+    pub fn group_name(&self) -> Result<String, String> {
+        match &self.group {
+            Value::Null => Ok(String::new()),
+            Value::String(_) | Value::Number(_) => Ok(text_of(&self.group)),
+            other => Err(format!("'Process Group Name' is {}; accepted are a text and a number", shown(other))),
+        }
     }
 
     /// The rank to which a message is sent, or else from which it is received.

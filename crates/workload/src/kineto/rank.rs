@@ -1,6 +1,6 @@
 //! The trace of one rank: its kernels in time, and the nodes that they stand for.
 
-use unisono_base::{excerpt, interrupt::poll, narrow};
+use unisono_base::{excerpt, interrupt::poll, keyed, narrow};
 use unisono_collective::Kind;
 
 use super::events::{Arguments, Distributed, Event, Trace, element_bytes};
@@ -60,8 +60,7 @@ struct Kernel {
 
 /// Reads a trace.
 pub fn read(bytes: &[u8], strict: bool) -> Result<RankTrace, Wrong> {
-    let trace: Trace =
-        serde_json::from_slice(bytes).map_err(|e| Wrong::json("it is not a trace of PyTorch's profiler", &e))?;
+    let trace: Trace = keyed::json(bytes).map_err(|e| Wrong::json("it is not a trace of PyTorch's profiler", &e))?;
     let info = trace.distributed.as_ref();
     let (rank, world) = (info.and_then(|info| info.rank), info.and_then(|info| info.world_size));
     let mut read = RankTrace { rank: rank.unwrap_or(0), world, nodes: Vec::new(), unknown: Vec::new() };
@@ -141,8 +140,8 @@ fn kind(name: &str) -> Option<Kind> {
 
 fn met(kind: Kind, arguments: &Arguments, info: Option<&Distributed>) -> Result<Met, String> {
     let (input, output) = arguments.elements()?;
-    let group = arguments.group_name();
-    let configured = info.and_then(|info| info.ranks_of(&group));
+    let group = arguments.group_name()?;
+    let configured = info.map_or(Ok(None), |info| info.ranks_of(&group))?;
     let ranks = configured.map_or_else(|| arguments.group_ranks(), |ranks| Ok(Some(ranks)))?;
     let listed = ranks.as_ref().map(|ranks| ranks.len() as u64);
     let size = arguments.group_size()?.or(listed).filter(|&size| size > 0);

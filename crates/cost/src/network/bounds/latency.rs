@@ -82,7 +82,7 @@ fn far(distances: &[f64], places: &[u32]) -> (f64, usize) {
 }
 
 /// Nanoseconds from a node to every other.
-fn distances(model: &NetworkModel, first: u32) -> Vec<f64> {
+pub(super) fn distances(model: &NetworkModel, first: u32) -> Vec<f64> {
     match model.speeds().same_ns() {
         Some(alpha) => links_from(model.plane(), first).into_iter().map(|links| f64::from(links) * alpha).collect(),
         None => latencies_from(model, first),

@@ -7,6 +7,7 @@ mod flow;
 mod injection;
 mod latency;
 mod partition;
+mod reach;
 
 use unisono_collective::Collective;
 use unisono_machine::network::{Network, Topology};
@@ -18,6 +19,7 @@ pub use flow::Flow;
 pub use injection::Injection;
 pub use latency::Latency;
 pub use partition::Partition;
+pub use reach::Reach;
 
 use unisono_synthesis::Fabric;
 
@@ -33,6 +35,7 @@ pub(crate) const BOUNDS: &[&dyn Bound] = &[
     &injection::Injection,
     &latency::Latency,
     &partition::Partition,
+    &reach::Reach,
 ];
 
 /// A collective on the accelerators of a network.

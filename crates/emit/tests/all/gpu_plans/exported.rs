@@ -16,7 +16,7 @@ use unisono_schedule::{
 use super::{checked, wrong};
 
 fn emit_as(schedule: &Schedule, choices: &Choices) -> Result<String, String> {
-    let file = File { schedule: schedule.clone(), placement: None, machine: None };
+    let file = File { schedule: schedule.clone(), placement: None, machine: None, blocks: None };
     let proven = VerifiedFile::new(&file, Method::Auto).map_err(|proof| format!("{:?}", proof.diagnostics))?;
     let files = MscclPp.emit_as(&proven, choices);
     files.map(|mut files| files.remove(0).1.text().unwrap().to_owned()).map_err(|e| e.to_string())
@@ -69,8 +69,8 @@ fn export_every(ranks: &[u32]) -> (BTreeSet<String>, Vec<&'static str>) {
         for &kind in algorithm.info().collectives {
             for &ranks in ranks {
                 number += 1;
-                // Outside of the long run, few of the algorithms are exported for two boxes.
-                if ranks == 16 && !ALWAYS.iter().any(|a| a.0 == algorithm.name()) && !crate::soak::runs(number) {
+                // Outside of the long run, few of the algorithms are exported for many ranks.
+                if ranks >= 8 && !ALWAYS.iter().any(|a| a.0 == algorithm.name()) && !crate::soak::runs(number) {
                     continue;
                 }
                 let sizes = [u64::from(ranks) * 12, u64::from(ranks) << 14];

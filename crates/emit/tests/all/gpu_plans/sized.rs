@@ -126,6 +126,77 @@ fn limits_of_a_size_are_told() {
     );
 }
 
+/// An allreduce of two GPUs that exchange all chunks as packets, with a number of chunks and of scratch chunks.
+fn packets(chunks: usize, scratch: usize) -> Value {
+    let mut w = Writer::new("allreduce", "LL", false, 2, 1, [chunks, chunks, scratch]);
+    for g in 0..2 {
+        let to = w.remote(g, 0, "memory", 1 - g, &local("s", 0, chunks));
+        w.op(
+            g,
+            0,
+            json!({"name": "ppkt", "src_buff": [local("i", 0, chunks)], "dst_buff": [to], "channel_type": "memory"}),
+        );
+        let from = [local("i", 0, chunks), local("s", 0, chunks)];
+        w.op(g, 0, json!({"name": "repkt", "src_buff": from, "dst_buff": [local("o", 0, chunks)]}));
+    }
+    w.plan
+}
+
+/// The second half of scratch memory begins at whole 16 bytes or not, by the executor's steps (`calScratchBufferSize`,
+/// `launchKernelHelper`), for an input in an allocation.
+fn is_aligned(plan: &Value, allocated: u64) -> bool {
+    let number = |v: &Value| v.as_u64().unwrap();
+    let (gpu, alignment) = (&plan["gpus"][0], plan["buffer_alignment"].as_u64().unwrap_or(16));
+    let input = allocated.min(plan["max_message_size"].as_u64().unwrap_or(u64::MAX));
+    let chunks = number(&gpu["input_chunks"]);
+    let size_per_chunk = input.div_ceil(chunks);
+    let size = size_per_chunk * number(&gpu["scratch_chunks"]) * 2 * 2;
+    let size = size.next_multiple_of(alignment);
+    (size >> 1).is_multiple_of(16)
+}
+
+#[test]
+fn halves_of_scratch_memory_begin_where_the_kernels_reach() {
+    for (chunks, scratch, alignment, most) in [
+        (1, 1, 16, None),
+        (2, 2, 16, None),
+        (3, 3, 16, None),
+        (3, 8, 16, None),
+        (3, 3, 32, None),
+        (3, 3, 16, Some(48 << 10)),
+        (3, 3, 16, Some(1 << 20)),
+        (3, 4, 16, Some(100_000)),
+        (5, 6, 16, Some(3 << 20)),
+        (6, 6, 16, None),
+        (6, 6, 16, Some(96 << 10)),
+        (6, 6, 32, Some(1 << 20)),
+        (7, 7, 16, Some(7 << 21)),
+        (8, 9, 16, Some(100_000)),
+        (9, 9, 16, None),
+    ] {
+        let mut plan = packets(chunks, scratch);
+        plan["buffer_alignment"] = json!(alignment);
+        plan.as_object_mut().unwrap().remove("max_message_size");
+        if let Some(most) = most {
+            plan["max_message_size"] = json!(most);
+        }
+        let found = checked(&plan).unwrap().diagnostics;
+        // A buffer of less than 2 MiB has an allocation of its own size, which divides into chunks.
+        let is_right = (1..200).all(|n| is_aligned(&plan, n << 21));
+        assert_eq!(found.is_empty(), is_right, "{chunks} {scratch} {alignment} {most:?}: {found:?}");
+        assert!(found.iter().all(|fault| fault.message.contains("second half")), "{found:?}");
+        plan["use_double_scratch_buffer"] = json!(false);
+        assert_eq!(codes(&plan).into_iter().filter(|&code| code != "relaunch").count(), 0);
+    }
+    let said = &checked(&packets(3, 3)).unwrap().diagnostics[0].message;
+    assert_eq!(
+        *said,
+        "with use_double_scratch_buffer, the second half of scratch memory begins at byte 4194312 where the input is in an \
+         allocation of 2097152 bytes, and the kernels move 16 bytes at a time; use scratch_chunks in multiples of 8, or a \
+         buffer_alignment of 32"
+    );
+}
+
 #[test]
 fn the_file_is_read_as_the_loader_reads_it() {
     let with = |edit: &dyn Fn(&mut Value)| {
@@ -285,6 +356,36 @@ fn scratch_memory_in_a_circle_is_refused() {
     // Without scratch memory of its own, a GPU would place all chunks of the others at one place.
     plan["gpus"][0]["scratch_chunks"] = json!(0);
     assert!(codes(&plan).contains(&"limit"));
+}
+
+#[test]
+fn a_pipeline_goes_through_scratch_memory_in_a_circle_by_chunks() {
+    let mut w = Writer::new("allgather", "Simple", false, 2, 1, [2, 4, 2]);
+    w.plan["reuse_resources"] = json!(true);
+    w.plan["max_message_size"] = json!(1u64 << 32);
+    w.meet(true);
+    for g in 0..2 {
+        let to = w.remote(g, 0, "memory", 1 - g, &local("s", 0, 2));
+        let put = json!({"name": "put", "src_buff": [local("i", 0, 2)], "dst_buff": [to], "channel_type": "memory"});
+        let own = json!({"name": "copy", "src_buff": [local("i", 0, 2)], "dst_buff": [local("o", 2 * g, 2)]});
+        w.op(g, 0, json!({"name": "pipeline", "iter_context": {"unit_size": 1 << 20, "num_chunks": 2}, "ops": [put]}));
+        w.op(g, 0, own);
+    }
+    w.meet(false);
+    for g in 0..2 {
+        let other = 2 * (1 - g);
+        w.op(g, 0, json!({"name": "copy", "src_buff": [local("s", 0, 2)], "dst_buff": [local("o", other, 2)]}));
+    }
+    // A circle has 32 MiB for each of the two chunks, and a turn adds up to the bytes of both.
+    let said = |chunk: u64| {
+        let asked = Asked { elements: Some(2 * chunk / 4), ..Asked::default() };
+        let found = check(&w.plan.to_string(), &asked, Options::default()).unwrap().diagnostics;
+        found.into_iter().map(|d| d.message).collect::<Vec<_>>()
+    };
+    assert_eq!(said(16 << 20), Vec::<String>::new());
+    assert!(
+        said((16 << 20) + 16)[0].contains("uses scratch memory in a circle for chunks of more than 16777216 bytes")
+    );
 }
 
 #[test]

@@ -471,7 +471,7 @@ fn allgather_group(n: usize) -> Value {
 
 /// All plans for `n` GPUs, by name, with the grains of a chunk.
 pub fn all(n: usize) -> Vec<(&'static str, Value, usize)> {
-    vec![
+    let mut plans = vec![
         ("allgather", allgather(n, false), 1),
         ("allgather port", allgather(n, true), 1),
         ("alltoall port", alltoall_port(n), 1),
@@ -487,5 +487,10 @@ pub fn all(n: usize) -> Vec<(&'static str, Value, usize)> {
         ("allgather switch packets", allgather_switch(n, true), 1),
         ("alltoall pipeline", alltoall_pipeline(n), 2),
         ("allgather group", allgather_group(n), 3),
-    ]
+    ];
+    // Chunks of a number that is no power of two have halves of scratch memory at any byte without it.
+    if !n.is_power_of_two() {
+        plans.iter_mut().for_each(|(_, plan, _)| plan["buffer_alignment"] = json!(32));
+    }
+    plans
 }

@@ -99,6 +99,7 @@ fn network(asked: &Asked, summary: String, link_gbps: f64, topology: toml::Table
         accelerator: None,
         gpu: None,
         nccl: None,
+        thread_block: None,
         topology,
         switches: Vec::new(),
     }

@@ -2,13 +2,13 @@
 
 use std::time::Instant;
 
-use unisono_base::rounded;
+use unisono_base::{TaskId, narrow, rounded};
 use unisono_cost::endpoint::TICKS_PER_NS;
 use unisono_lower::{
-    Placement, VerifiedFile,
-    tasks::{Charges, with_switches},
+    File, Placement, VerifiedFile,
+    tasks::{Charges, Kind, Passes, with_switches, with_thread_blocks},
 };
-use unisono_machine::network::{DATA_SHEET, Network};
+use unisono_machine::network::{BlockRate, DATA_SHEET, Network, Protocol};
 use unisono_sim::network::{self as packets, Interconnect, SimError};
 
 use crate::{Run, RunError, RunOptions, targets::machine_of};
@@ -27,9 +27,27 @@ pub(super) fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Ru
     let network = sheet.as_ref().unwrap_or(network);
     let places = proven.file().placement.as_ref().and_then(Placement::nodes).unwrap_or_default().to_vec();
     let begin = Instant::now();
-    let interconnect = Interconnect::new(network)?;
-    let graph = with_switches(proven.verified(), (&interconnect.computing, &places), charges(network))?;
+    let mut interconnect = Interconnect::new(network)?;
     let mut hosts = options.in_ticks()?;
+    let graph = match proven.file().blocks.as_ref().zip(network.thread_block) {
+        None => with_switches(proven.verified(), (&interconnect.computing, &places), charges(network))?,
+        Some((blocks, block)) => {
+            let ticks = |protocol| Some(block.of(protocol).pass_ns_per_byte()? * TICKS_PER_NS);
+            let passes = Passes::new(blocks, Protocol::ALL.map(ticks));
+            let most = |of: fn(BlockRate) -> f64| {
+                blocks.protocols().into_iter().map(|protocol| of(block.of(protocol))).fold(0.0, f64::max)
+            };
+            let start_ns = network.launch_ns + most(|rate| rate.start_ns);
+            let on = (&interconnect.computing, places.as_slice());
+            let charges = Charges { launch: rounded(start_ns * TICKS_PER_NS), ..charges(network) };
+            let graph = with_thread_blocks(proven.verified(), on, charges, passes)?;
+            interconnect.timing.signal_ps += rounded(most(|rate| rate.message_ns) * TICKS_PER_NS);
+            // A thread block is held up until its data is on the link.
+            let all = (0..graph.task_count()).map(|task| TaskId(narrow(task)));
+            hosts.leaving = all.filter(|&task| graph.task(task).kind == Kind::Send).collect();
+            graph
+        }
+    };
     let ranks = proven.file().schedule.collective().ranks as usize;
     if !hosts.start.is_empty() {
         if hosts.start.len() != ranks {
@@ -42,6 +60,23 @@ pub(super) fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Ru
     let mut run = packets::run(&graph, &interconnect, &options)?;
     run.hosts.finish.truncate(ranks);
     Ok(Run::on_network(run, TICKS_PER_NS, network.planes, begin.elapsed().as_secs_f64()))
+}
+
+/// Sentences on what the simulated times of a file leave out beside the notes of its machine.
+pub fn notes(file: &File) -> Vec<String> {
+    let network = file.machine.as_ref().and_then(|machine| machine.get::<Network>());
+    let Some((blocks, network)) = file.blocks.as_ref().zip(network) else { return Vec::new() };
+    let stated = network.thread_block.unwrap_or_default();
+    let bare = blocks.protocols().into_iter().filter(|&protocol| stated.of(protocol).gb_per_second.is_none());
+    let note = |protocol: Protocol| {
+        format!(
+            "thread blocks have no rate in protocol {} on {}, so these times count links only; state it in [thread_block] \
+             of the machine file",
+            protocol.name(),
+            network.name
+        )
+    };
+    bare.map(note).collect()
 }
 
 /// What tasks are charged in picoseconds.

@@ -9,7 +9,7 @@
 //!
 //! `analyse.rs` judges all runs at once; `simulate.rs` runs some at random, and must agree.
 //!
-//! `cargo test` draws 40,000 schedules, and half a million with `UNISONO_SOAK=1`. `UNISONO_JUDGE_COUNT` and
+//! `cargo test` draws 25,000 schedules, and half a million with `UNISONO_SOAK=1`. `UNISONO_JUDGE_COUNT` and
 //! `UNISONO_JUDGE_SEED` are those of the judge of schedules.
 
 mod analyse;

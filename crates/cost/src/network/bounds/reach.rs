@@ -1,0 +1,61 @@
+//! Reach: what leaves the root last has still its way to go.
+//!
+//! The root of a broadcast of S bytes needs S over the rate of its links to send each byte once, and the last of these
+//! bytes must reach the rank that is farthest. A scatter may send to the farthest ranks first: of blocks of n bytes, k
+//! go to the k ranks that are farthest, and none of these is nearer than the k-th, so that the time is the largest of
+//! k n over the rate and the latency to that rank. A reduce and a gather are the same, turned round: nothing from a
+//! rank arrives before the latency from there, and what arrives takes the root's links. Switches that copy or reduce
+//! change none of this.
+//!
+//! Source: the sum of both terms for a broadcast, Bar-Noy, Kipnis, "Designing broadcasting algorithms in the postal
+//! model", 1994, for ranks that see one another at one latency.
+
+use unisono_collective::Kind;
+
+use super::{NetworkCase, latency::distances};
+use crate::{Bound, CostProblem, Time};
+
+pub struct Reach;
+
+impl Bound for Reach {
+    fn name(&self) -> &'static str {
+        "reach"
+    }
+
+    fn reference(&self) -> &'static str {
+        "Bar-Noy and Kipnis, 1994, on the links of a network"
+    }
+
+    fn assumes(&self) -> &'static str {
+        "bytes neither compressed nor sent twice"
+    }
+
+    fn time(&self, problem: &CostProblem) -> Option<Time> {
+        Self::nanoseconds(&NetworkCase::of(problem)?).map(Time::from_ns)
+    }
+}
+
+impl Reach {
+    fn nanoseconds(case: &NetworkCase) -> Option<f64> {
+        let (c, places) = (&case.collective, case.model.places());
+        if !c.kind.has_root() || c.is_local() {
+            return None;
+        }
+        let root = c.root as usize;
+        let block = c.bytes() as f64 / case.rank_injections()[root];
+        let from_root = distances(case.model, places[root]);
+        let to = |rank: u32| from_root[places[rank as usize] as usize];
+        let mut ways: Vec<f64> = match c.kind {
+            Kind::Message => vec![to(c.sender())],
+            _ => (0..c.ranks).filter(|&rank| rank != c.root).map(to).collect(),
+        };
+        ways.sort_by(|a, b| b.total_cmp(a));
+        let time = match c.kind {
+            Kind::Gather | Kind::Scatter => {
+                (1..).zip(&ways).map(|(count, way)| f64::from(count) * block + way).fold(0.0, f64::max)
+            }
+            _ => block + ways[0],
+        };
+        Some(time + case.model.overhead_ns)
+    }
+}

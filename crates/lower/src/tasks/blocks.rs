@@ -1,0 +1,135 @@
+//! The tasks of an instruction that a thread block runs.
+//!
+//! A message is cut into slices. For each slice a thread block receives, then loads and stores (a *pass* for each
+//! stream, one for local work), then sends. The next pass but one waits until the slice has left, so that a full link
+//! holds up the block, and one slice is on its way while the next is prepared. The next instruction waits until the
+//! last slice has left. Passes take the block's own CPU; a sum has no time beside them. Messages are on CPU 0, which
+//! all blocks share, since their arrival keeps no block busy. A switch takes the slices of the GPUs, and reduces each
+//! on its engine.
+//!
+//! Both ends of a message cut it alike, since the number of slices depends on its bytes and the plan alone.
+
+use unisono_base::{InstrId, TaskId, narrow, rounded};
+use unisono_machine::network::Protocol;
+use unisono_schedule::{Operand, Schedule};
+
+use super::{
+    Kind, Task,
+    lower::{Lower, Tasks},
+};
+use crate::ThreadBlocks;
+
+/// Bytes of a slice in `Simple`, at least: a signal tells of many bytes, of up to 1 MiB in NCCL.
+const SLICE_BYTES: u64 = 128 << 10;
+/// The same where each word or line has a flag.
+const FLAGGED_BYTES: u64 = 4 << 10;
+/// Slices of a message, at most: the last one leaves after the last pass, which adds its share to the time.
+const MOST_SLICES: u64 = 16;
+
+/// The thread blocks of a schedule, and the ticks in which they send or receive a byte, by protocol.
+#[derive(Clone, Copy, Debug)]
+pub struct Passes<'a> {
+    blocks: &'a ThreadBlocks,
+    ticks_per_byte: [Option<f64>; 3],
+    /// Bytes of a slice, at least.
+    slice_bytes: u64,
+}
+
+impl<'a> Passes<'a> {
+    /// `ticks_per_byte` by [`Protocol`]; none where the block does not limit the rate.
+    pub fn new(blocks: &'a ThreadBlocks, ticks_per_byte: [Option<f64>; 3]) -> Self {
+        let is_plain = blocks.protocols().iter().all(|&protocol| protocol == Protocol::Simple);
+        Self { blocks, ticks_per_byte, slice_bytes: if is_plain { SLICE_BYTES } else { FLAGGED_BYTES } }
+    }
+
+    /// Tasks of an instruction or a stream, at most.
+    pub(super) const MOST_TASKS: u128 = 2 * MOST_SLICES as u128;
+}
+
+/// The numbers of bytes of the slices of a message.
+fn slices(bytes: u64, slice_bytes: u64) -> impl ExactSizeIterator<Item = u64> + Clone {
+    let count: u32 = narrow((bytes / slice_bytes).clamp(1, MOST_SLICES));
+    let (each, more) = (bytes / u64::from(count), bytes % u64::from(count));
+    (0..count).map(move |n| each + u64::from(u64::from(n) < more))
+}
+
+impl Lower<'_> {
+    /// Adds the tasks of an instruction after `before`; gives its first and last tasks. `receives` and `sends` are its
+    /// messages.
+    pub(super) fn of_block(
+        &mut self,
+        passes: &Passes<'_>,
+        id: InstrId,
+        before: Tasks,
+        (receives, sends): (&[Task], &[Task]),
+    ) -> (Tasks, Tasks) {
+        let schedule: &Schedule = self.schedule;
+        let protocol = passes.blocks.protocol(id);
+        let bytes = u64::from(schedule.instr(id).len) * schedule.collective().dtype.bytes();
+        let sources = schedule.sources(id);
+        let streams = sources.iter().filter(|s| matches!(s, Operand::Stream(_))).count() + sends.len();
+        let count = if streams > 0 { streams } else { sources.len().saturating_sub(1).max(1) };
+        let ticks = protocol.and_then(|p| passes.ticks_per_byte[p as usize]).unwrap_or(0.0) * count as f64;
+        let first = self.joint(before);
+        let is_switch = self.is_switch(id);
+        let cpu = if is_switch { self.engine } else { protocol.map_or(0, |_| self.block) };
+        let (mut arrived, mut passed) = (Vec::new(), first.first);
+        // The sends of the last two slices.
+        let mut sent = [Vec::<TaskId>::new(), Vec::new()];
+        for &receive in receives {
+            let of_message = slices(receive.amount, passes.slice_bytes)
+                .map(|amount| self.builder.task(Task { amount, ..receive }.on(0, 0)));
+            arrived.push(of_message.collect::<Vec<_>>());
+        }
+        for &receive in arrived.iter().flatten() {
+            self.builder.requires(receive, TaskId(first.first));
+        }
+        // A switch may put more on its links than its part of the vector, and so more slices.
+        let leaving: Vec<Vec<u64>> =
+            sends.iter().map(|send| slices(send.amount, passes.slice_bytes).collect()).collect();
+        let own = slices(bytes, passes.slice_bytes);
+        let count = own.len();
+        for (n, slice) in own.enumerate() {
+            let work = if is_switch && sources.len() > 1 {
+                Task::reduce(slice)
+            } else {
+                Task::calc(rounded(slice as f64 * ticks))
+            };
+            let pass = self.builder.task(work.on(cpu, 0));
+            self.builder.requires(pass, TaskId(passed));
+            for before in std::mem::take(&mut sent[0]) {
+                self.builder.requires(pass, before);
+            }
+            sent.swap(0, 1);
+            for of_message in &arrived {
+                let share = |n: usize| (n * of_message.len()).div_ceil(count);
+                for &receive in &of_message[share(n)..share(n + 1)] {
+                    self.builder.requires(pass, receive);
+                }
+            }
+            for (&send, amounts) in sends.iter().zip(&leaving) {
+                let share = |n: usize| n * amounts.len() / count;
+                for &bytes in &amounts[share(n)..share(n + 1)] {
+                    let amount = protocol.map_or(bytes, |p| p.wire_bytes(bytes));
+                    let task = self.builder.task(Task { amount, ..send }.on(0, 0));
+                    self.builder.requires(task, pass);
+                    sent[1].push(task);
+                }
+            }
+            passed = pass.0;
+        }
+        let last = self.builder.task(Task::calc(0).on(cpu, 0));
+        for before in sent.into_iter().flatten().chain([TaskId(passed)]) {
+            self.builder.requires(last, before);
+        }
+        (first, Tasks::one(Kind::Calc, last))
+    }
+
+    /// Adds a task that does nothing after `before`.
+    fn joint(&mut self, before: Tasks) -> Tasks {
+        let task = self.builder.task(Task::calc(0));
+        let joint = Tasks::one(Kind::Calc, task);
+        self.wait(joint, before);
+        joint
+    }
+}

@@ -1,0 +1,127 @@
+//! The rate of a thread block, which executes a part of a communication plan on a GPU.
+//!
+//! A thread block runs its instructions in order. It moves data with loads and stores, so that one block does not fill
+//! a link: `gb_per_second` counts the data that a block sends while it receives as much. A block that only sends or
+//! only receives moves twice as much, because each takes its time.
+//!
+//! Source of the protocols: NCCL, `src/device/prims_simple.h`, `prims_ll.h` and `prims_ll128.h`.
+
+use std::ops::RangeInclusive;
+
+use serde::{Deserialize, Serialize};
+
+/// Rates of a thread block that are accepted, in 10^9 bytes a second.
+const RATES: RangeInclusive<f64> = 1e-6..=1e9;
+
+/// Nanoseconds that are accepted.
+const NS: RangeInclusive<f64> = 0.0..=1e12;
+
+/// The form in which a thread block sends data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Protocol {
+    /// Plain data, with a signal behind it.
+    Simple,
+    /// A flag of 4 bytes behind each 4 bytes.
+    Ll,
+    /// A flag of 8 bytes behind each 120 bytes.
+    Ll128,
+}
+
+impl Protocol {
+    /// In the order of their numbers.
+    pub const ALL: [Self; 3] = [Self::Simple, Self::Ll, Self::Ll128];
+
+    /// The protocol of a name as MSCCL and MSCCL++ write it; unknown names run as `Simple`.
+    pub fn of_name(name: &str) -> Self {
+        match name {
+            "LL" => Self::Ll,
+            "LL128" => Self::Ll128,
+            _ => Self::Simple,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Simple => "Simple",
+            Self::Ll => "LL",
+            Self::Ll128 => "LL128",
+        }
+    }
+
+    /// Returns the bytes on the wire of so many bytes of data.
+    pub fn wire_bytes(self, bytes: u64) -> u64 {
+        match self {
+            Self::Simple => bytes,
+            Self::Ll => bytes.saturating_mul(2),
+            Self::Ll128 => bytes.saturating_add(bytes.div_ceil(15)),
+        }
+    }
+}
+
+/// A protocol of thread blocks.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct BlockRate {
+    /// Data that a block sends while it receives as much, 10^9 bytes a second; without it blocks do not limit the rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gb_per_second: Option<f64>,
+    /// From the call until the thread blocks begin, beside `launch_ns`.
+    pub start_ns: f64,
+    /// From the end of a message until its receiver goes on, beside the latency of links and `signal_ns`.
+    pub message_ns: f64,
+}
+
+impl BlockRate {
+    /// Returns the nanoseconds in which a block sends a byte, or receives one; `None` where there is no rate.
+    pub fn pass_ns_per_byte(&self) -> Option<f64> {
+        self.gb_per_second.map(|rate| 0.5 / rate)
+    }
+}
+
+/// `[thread_block]` of a network. A protocol that is not stated takes no time beside that of links.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ThreadBlock {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub simple: Option<BlockRate>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ll: Option<BlockRate>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ll128: Option<BlockRate>,
+}
+
+impl ThreadBlock {
+    /// Returns the rate and the times of a protocol.
+    pub fn of(&self, protocol: Protocol) -> BlockRate {
+        let stated = match protocol {
+            Protocol::Simple => self.simple,
+            Protocol::Ll => self.ll,
+            Protocol::Ll128 => self.ll128,
+        };
+        stated.unwrap_or_default()
+    }
+
+    /// Returns the rates of so many thread blocks that share the work of one.
+    #[must_use]
+    pub fn times(self, blocks: u32) -> Self {
+        let of = |rate: BlockRate| {
+            let gb_per_second = rate.gb_per_second.map(|rate| rate * f64::from(blocks));
+            BlockRate { gb_per_second, ..rate }
+        };
+        Self { simple: self.simple.map(of), ll: self.ll.map(of), ll128: self.ll128.map(of) }
+    }
+
+    /// The key of a value out of range, with the value and the values that are accepted.
+    pub(super) fn wrong(&self) -> Option<(&'static str, f64, &'static str)> {
+        let rate =
+            Protocol::ALL.into_iter().filter_map(|p| self.of(p).gb_per_second).find(|rate| !RATES.contains(rate));
+        let times = |key, of: fn(BlockRate) -> f64| {
+            let found = Protocol::ALL.into_iter().map(|p| of(self.of(p))).find(|ns| !NS.contains(ns))?;
+            Some((key, found, "a number from 0 to 1e12"))
+        };
+        rate.map(|rate| ("thread_block: gb_per_second", rate, "a number above 0, from 1e-6 to 1e9"))
+            .or_else(|| times("thread_block: start_ns", |rate| rate.start_ns))
+            .or_else(|| times("thread_block: message_ns", |rate| rate.message_ns))
+    }
+}

@@ -1,0 +1,166 @@
+//! Plans for GPUs in the form in which they are written: the time of a file, and the form that takes the least.
+//!
+//! A schedule becomes files of several forms, by protocol and number of thread blocks. Where the machine has rates of
+//! thread blocks, the form of each protocol with one share is written, read back and simulated with 1, 2, 4, ... times
+//! its rates: so many thread blocks that share the work move as much. The fastest form is then written and simulated as
+//! it is. Files whose thread blocks the user chose have one form, and so have all files for other machines.
+
+use unisono_base::{InstrId, LaneId, narrow};
+use unisono_cost::Time;
+use unisono_emit::{Asked, Choices, Emitter, Files, IMPORTERS, Refused};
+use unisono_lower::{File, Placement, VerifiedFile};
+use unisono_machine::network::{Network, Protocol};
+use unisono_schedule::verify::Method;
+
+use crate::{RunOptions, simulate};
+
+/// Twice as many thread blocks are worth it if they save this share of the time.
+const WORTH: f64 = 0.05;
+/// Packets of the largest buffer, at most, where forms are compared. The time of the chosen form counts all.
+const PACKETS: u64 = 1 << 10;
+/// Instructions of a schedule of which several forms are compared.
+pub(crate) const MOST_INSTRUCTIONS: usize = 1 << 10;
+/// Bytes of the largest buffer, at most, where plans of MSCCL++ with packets are looked at: they are read back by their
+/// proof, which orders each packet before and behind each other (17 GB at 64 KiB).
+const MOST_PACKET_BYTES: u64 = 1 << 14;
+/// Forms of a schedule that are written as they are.
+const MOST_WRITTEN: usize = 3;
+
+/// A form of the files of a schedule, with an estimate of its time.
+pub(crate) struct Form {
+    choices: Choices,
+    pub(crate) seconds: f64,
+}
+
+/// Writes the files of a target in the form that takes the least time by simulation; gives that time if the target has
+/// thread blocks and the schedule is on a network.
+///
+/// # Errors
+/// The target cannot express the schedule, or not as the user chose.
+pub fn written(
+    emitter: &dyn Emitter,
+    proven: &VerifiedFile,
+    choices: &Choices,
+) -> Result<(Files, Option<Time>), Refused> {
+    let forms = if choices.protocol.is_none() && choices.thread_blocks.is_none() {
+        forms(emitter, proven, choices)
+    } else {
+        Vec::new()
+    };
+    written_as(emitter, proven, choices, &forms)
+}
+
+/// As [`written`], with the forms of [`forms`].
+pub(crate) fn written_as(
+    emitter: &dyn Emitter,
+    proven: &VerifiedFile,
+    choices: &Choices,
+    forms: &[Form],
+) -> Result<(Files, Option<Time>), Refused> {
+    let network = network(emitter, proven.file());
+    let time = |files: &Files| {
+        let read = read(emitter, files, proven.file())?;
+        Some(Time { seconds: simulated(&read, network?)?, cycles: None })
+    };
+    let (mut best, mut looked) = (None::<(Files, Time)>, 0);
+    for form in forms {
+        let is_best = best.as_ref().is_some_and(|(_, time)| time.seconds <= form.seconds);
+        if is_best || looked >= MOST_WRITTEN {
+            break;
+        }
+        let Ok(files) = emitter.emit_as(proven, &form.choices) else { continue };
+        looked += 1;
+        if let Some(found) = time(&files)
+            && best.as_ref().is_none_or(|(_, time)| found.seconds < time.seconds)
+        {
+            best = Some((files, found));
+        }
+    }
+    if let Some((files, time)) = best {
+        return Ok((files, Some(time)));
+    }
+    let files = emitter.emit_as(proven, choices)?;
+    let found = time(&files);
+    Ok((files, found))
+}
+
+/// Returns the forms in which the files of a schedule may be written, from the fastest on by estimate; none where forms
+/// do not differ, or none has a time.
+pub(crate) fn forms(emitter: &dyn Emitter, proven: &VerifiedFile, choices: &Choices) -> Vec<Form> {
+    let file = proven.file();
+    let Some(network) = network(emitter, file) else { return Vec::new() };
+    if file.schedule.instr_count() > MOST_INSTRUCTIONS {
+        return Vec::new();
+    }
+    let packet_bytes = u32::try_from(largest_buffer(file) / PACKETS).unwrap_or(u32::MAX).max(network.packet_bytes);
+    let buffer_bytes = network.buffer_bytes.max(2 * u64::from(packet_bytes));
+    let coarse = Network { packet_bytes, buffer_bytes, ..network.clone() };
+    let rates = network.thread_block.unwrap_or_default();
+    let single = |form: &Choices| {
+        let files = emitter.emit_as(proven, &Choices { thread_blocks: Some(1), ..*form }).ok()?;
+        read(emitter, &files, file)
+    };
+    let packets = emitter.name() != "mscclpp" || largest_buffer(file) <= MOST_PACKET_BYTES;
+    let is_rated = |&p: &Protocol| rates.of(p).gb_per_second.is_some() && (packets || p == Protocol::Simple);
+    let rated: Vec<_> = emitter.protocols().iter().copied().filter(is_rated).collect();
+    let mut forms = Vec::new();
+    if rated.is_empty() {
+        let seconds = single(choices).and_then(|read| simulated(&read, &coarse));
+        forms.extend(seconds.map(|seconds| Form { choices: *choices, seconds }));
+    }
+    for protocol in rated {
+        let form = Choices { protocol: Some(protocol), ..*choices };
+        let Some(read) = single(&form) else { continue };
+        let most = emitter.thread_blocks() / thread_blocks(&read).max(1);
+        let mut last = f64::INFINITY;
+        for blocks in (0..=most.max(1).ilog2()).map(|n| 1 << n) {
+            let shared = Network { thread_block: Some(rates.times(blocks)), ..coarse.clone() };
+            let Some(seconds) = simulated(&read, &shared).filter(|found| *found < last * (1.0 - WORTH)) else { break };
+            last = seconds;
+            forms.push(Form { choices: Choices { thread_blocks: Some(blocks), ..form }, seconds });
+        }
+    }
+    forms.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    forms
+}
+
+/// The most thread blocks of a GPU.
+fn thread_blocks(file: &File) -> u32 {
+    let (schedule, Some(blocks)) = (&file.schedule, &file.blocks) else { return 0 };
+    let is_block = |lane: &usize| {
+        let mut ids = schedule.lane_instrs(LaneId::new(*lane));
+        ids.any(|id| blocks.protocol(InstrId::new(id)).is_some())
+    };
+    let most = schedule.all_nodes().map(|node| schedule.lanes(node).filter(is_block).count()).max();
+    narrow(most.unwrap_or(0))
+}
+
+/// The network that a file is on, if the target's files are of thread blocks.
+fn network<'a>(emitter: &dyn Emitter, file: &'a File) -> Option<&'a Network> {
+    if emitter.protocols().is_empty() { None } else { file.machine.as_ref()?.get::<Network>() }
+}
+
+fn largest_buffer(file: &File) -> u64 {
+    let (schedule, c) = (&file.schedule, file.schedule.collective());
+    let ranks = schedule.all_nodes().take(c.ranks as usize);
+    let most = ranks.map(|node| c.input_len(node.0).max(c.output_len(node.0))).max();
+    u64::from(most.unwrap_or(0)) * c.dtype.bytes()
+}
+
+/// The schedule of files, where `of` was placed; `None` if they cannot be read back.
+fn read(emitter: &dyn Emitter, files: &Files, of: &File) -> Option<File> {
+    let importer = IMPORTERS.iter().find(|importer| importer.name() == emitter.name())?;
+    let c = of.schedule.collective();
+    let asked = Asked { elements: Some(u64::from(c.elements)), dtype: Some(c.dtype), ..Asked::default() };
+    let read = importer.import(files.first()?.1.text()?, &asked).ok()?;
+    let nodes = of.placement.as_ref().and_then(Placement::nodes);
+    let nodes = nodes.filter(|nodes| nodes.len() == read.schedule.node_count());
+    Some(File { placement: nodes.map(|nodes| Placement::Nodes(nodes.to_vec())), ..read })
+}
+
+/// The seconds of a file on a network; `None` if it does not run there.
+fn simulated(file: &File, network: &Network) -> Option<f64> {
+    let file = File { machine: Some(network.clone().into()), ..file.clone() };
+    let proven = VerifiedFile::new(&file, Method::Auto).ok()?;
+    simulate(&proven, &RunOptions::default()).ok().map(|run| run.seconds)
+}

@@ -1,0 +1,293 @@
+//! Times of plans whose thread blocks have a rate, beside closed forms and measured times.
+
+use std::fmt::Write;
+
+use unisono_algorithms::Params;
+use unisono_base::mix;
+use unisono_collective::Kind;
+use unisono_emit::{Asked as Given, Choices, EMITTERS, Emitter, IMPORTERS};
+use unisono_lower::File;
+use unisono_machine::Machine;
+use unisono_plan::{Asked, Format, Part, Problem, RunOptions, Timed, place, plan, plan_for, simulate, written};
+use unisono_schedule::verify::Method;
+
+/// The all-pairs allgather of MSCCL on 8 GPUs: for each pair and instance a thread block at both ends, which sends its
+/// own chunk and then receives the other one.
+fn all_pairs(protocol: &str, instances: usize) -> String {
+    let (n, k) = (8, instances);
+    let mut text = format!(
+        "<algo name=\"allpairs\" proto=\"{protocol}\" nchannels=\"{k}\" nchunksperloop=\"{}\" ngpus=\"{n}\" \
+         coll=\"allgather\" inplace=\"1\" outofplace=\"0\" minBytes=\"0\" maxBytes=\"4294967296\">\n",
+        n * k
+    );
+    for gpu in 0..n {
+        let _ = writeln!(text, "<gpu id=\"{gpu}\" i_chunks=\"0\" o_chunks=\"{}\" s_chunks=\"0\">", n * k);
+        let ends = (0..n).filter(|&peer| peer != gpu).flat_map(|peer| (0..k).map(move |chan| (peer, chan)));
+        for (id, (peer, chan)) in ends.enumerate() {
+            let step = |s: usize, kind: &str, owner: usize| {
+                let at = owner * k + chan;
+                format!(
+                    "<step s=\"{s}\" type=\"{kind}\" srcbuf=\"o\" srcoff=\"{at}\" dstbuf=\"o\" dstoff=\"{at}\" cnt=\"1\" \
+                     depid=\"-1\" deps=\"-1\" hasdep=\"0\"/>"
+                )
+            };
+            let steps = step(0, "s", gpu) + &step(1, "r", peer);
+            let _ = writeln!(text, "<tb id=\"{id}\" send=\"{peer}\" recv=\"{peer}\" chan=\"{chan}\">{steps}</tb>");
+        }
+        text += "</gpu>\n";
+    }
+    text + "</algo>\n"
+}
+
+/// Microseconds of a text of MSCCL for an allgather to so many bytes.
+fn simulated(text: &str, machine: &Machine, bytes: u64) -> f64 {
+    let importer = IMPORTERS.iter().find(|i| i.name() == "msccl-xml").unwrap();
+    let asked = Given { elements: Some(bytes / 4 / 8), ..Given::default() };
+    time_of(importer.import(text, &asked).unwrap(), machine) * 1e6
+}
+
+/// Seconds of a file on a machine.
+fn time_of(file: File, machine: &Machine) -> f64 {
+    let placement = place(&file, machine, &Part::All).unwrap();
+    let file = File { placement, machine: Some(machine.clone()), ..file };
+    let proven = unisono_lower::VerifiedFile::new(&file, Method::Auto).unwrap();
+    simulate(&proven, &RunOptions::default()).unwrap().seconds
+}
+
+const SIZES: [u64; 4] = [1 << 16, 1 << 20, 1 << 24, 1 << 28];
+
+/// Microseconds on 8 MI300X, in place, by instances and size: github.com/rouge3877/ns3-msccl-data, commit 76fd624.
+const MEASURED: [(&str, [[f64; 4]; 4]); 2] = [
+    (
+        "Simple",
+        [
+            [11.06, 24.1, 206.2, 3183.2],
+            [10.43, 17.97, 113.5, 1647.6],
+            [10.24, 13.89, 83.31, 1090.5],
+            [10.97, 13.54, 70.37, 954.6],
+        ],
+    ),
+    (
+        "LL",
+        [
+            [10.52, 90.04, 1377.9, 21838.0],
+            [8.24, 47.19, 691.1, 11039.0],
+            [7.19, 26.19, 352.1, 5577.5],
+            [9.21, 16.93, 187.0, 2840.8],
+        ],
+    ),
+];
+
+/// The machine with fewer packets for long vectors, whose times they do not change by a per cent.
+fn coarse(machine: &Machine, bytes: u64) -> Machine {
+    if bytes < 1 << 24 { machine.clone() } else { machine.with_value("packet_bytes", "65536").unwrap() }
+}
+
+fn predicted(machine: &Machine) -> Vec<(f64, f64)> {
+    let mut pairs = Vec::new();
+    for (protocol, rows) in MEASURED {
+        for (n, row) in rows.iter().enumerate() {
+            let text = all_pairs(protocol, 1 << n);
+            pairs.extend(SIZES.iter().zip(row).map(|(&b, &m)| (simulated(&text, &coarse(machine, b), b), m)));
+        }
+    }
+    pairs
+}
+
+/// Positions of values in their order, halves for ties.
+fn ranks(values: &[f64]) -> Vec<f64> {
+    let below = |v: f64| values.iter().filter(|w| **w < v).count() as f64;
+    let equal = |v: f64| values.iter().filter(|w| **w == v).count() as f64;
+    values.iter().map(|&v| below(v) + equal(v) / 2.0).collect()
+}
+
+fn correlation(a: &[f64], b: &[f64]) -> f64 {
+    let mean = |v: &[f64]| v.iter().sum::<f64>() / v.len() as f64;
+    let (x, y) = (mean(a), mean(b));
+    let sum = |f: &dyn Fn(f64, f64) -> f64| a.iter().zip(b).map(|(&a, &b)| f(a - x, b - y)).sum::<f64>();
+    sum(&|a, b| a * b) / (sum(&|a, _| a * a) * sum(&|_, b| b * b)).sqrt()
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "the rows of the table in docs/gpu-plans.md")]
+fn an_allgather_takes_the_measured_times_by_protocol_instances_and_size() {
+    let pairs = predicted(&Machine::preset("mi300x").unwrap());
+    for (pair, chunk) in pairs.chunks(4).enumerate() {
+        let shown: Vec<String> =
+            chunk.iter().map(|(p, m)| format!("{p:.1}/{m:.1} {:+.0} %", (p / m - 1.0) * 100.0)).collect();
+        println!("{} x{}: {}", MEASURED[pair / 4].0, 1 << (pair % 4), shown.join(", "));
+    }
+    let (predicted, measured): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
+    let order = correlation(&ranks(&predicted), &ranks(&measured));
+    let error = |some: &[(f64, f64)]| {
+        let mut errors: Vec<f64> = some.iter().map(|(p, m)| (p / m - 1.0).abs()).collect();
+        errors.sort_by(f64::total_cmp);
+        errors[errors.len() / 2]
+    };
+    println!("order {order:.3}, errors {:.3} {:.3} {:.3}", error(&pairs), error(&pairs[..16]), error(&pairs[16..]));
+    assert!(order > 0.95, "{order}");
+    for some in [&pairs[..], &pairs[..16], &pairs[16..]] {
+        assert!(error(some) < 0.2, "{}", error(some));
+    }
+}
+
+/// Bytes in a microsecond on a link of `mi300x`, as measured.
+const LINK: f64 = 48e3;
+
+/// A thread block sends its chunk and then receives one, each at twice the rate of both together; all blocks of a link
+/// share it. So a rate gives the time of long vectors, as long as the link is faster than its blocks.
+#[test]
+fn a_thread_block_moves_at_its_rate_and_shares_its_link() {
+    let machine = Machine::preset("mi300x").unwrap();
+    for (rate, instances) in [(2.0, 1), (2.0, 4), (5.0, 2), (10.0, 1)] {
+        let block = format!("{{ simple = {{ gb_per_second = {rate:?} }} }}");
+        let machine = coarse(&machine.with_value("thread_block", &block).unwrap(), 1 << 24);
+        let us = simulated(&all_pairs("Simple", instances), &machine, 1 << 24);
+        let closed = (1 << 21) as f64 / instances as f64 / rate / 1e3;
+        assert!((us / closed - 1.0).abs() < 0.05, "{rate} GB/s, {instances} instances: {us} and {closed}");
+    }
+    // Ten times the rate of the link: data moves at the rate of the link, and twice at that of the block.
+    let machine =
+        coarse(&machine.with_value("thread_block", "{ simple = { gb_per_second = 640.0 } }").unwrap(), 1 << 24);
+    let us = simulated(&all_pairs("Simple", 1), &machine, 1 << 24);
+    let link = (1 << 21) as f64 / LINK;
+    assert!(us > link && us < 1.15 * link, "{us} and {link}");
+}
+
+#[test]
+fn protocols_have_their_own_rates_bytes_starts_and_messages() {
+    let plain = Machine::preset("mi300x").unwrap().with_value("thread_block", "{}").unwrap();
+    let with = |block: &str| plain.with_value("thread_block", block).unwrap();
+    let bytes = 1 << 20;
+    let us = |protocol: &str, machine: &Machine| simulated(&all_pairs(protocol, 1), machine, bytes);
+    // Without rates only the flags of a protocol take time, on links.
+    let [simple, ll, ll128] = ["Simple", "LL", "LL128"].map(|protocol| us(protocol, &plain));
+    let wire = (bytes / 8) as f64 / LINK;
+    assert!((ll - simple - wire).abs() < 0.1 * wire, "{simple} {ll}");
+    assert!((ll128 - simple - wire / 15.0).abs() < 0.1 * wire, "{simple} {ll128}");
+    let late = with("{ ll = { start_ns = 5000.0, message_ns = 2000.0 } }");
+    assert!((us("LL", &late) - ll - 7.0).abs() < 0.01);
+    assert!((us("Simple", &late) - simple).abs() < 1e-6);
+}
+
+fn emitter(name: &str) -> &'static dyn Emitter {
+    *EMITTERS.iter().find(|e| e.name() == name).unwrap()
+}
+
+/// The file of a candidate, simulated.
+fn time_of_candidate(asked: &Asked<'_>, candidate: &Timed, format: &str) -> Option<f64> {
+    let plan = plan(Problem::new(asked).unwrap(), Some(candidate.algorithm.name()), &candidate.params).unwrap();
+    let file = plan.file().unwrap();
+    let proven = unisono_lower::VerifiedFile::new(&file, Method::Auto).unwrap();
+    let (_, time) = written(emitter(format), &proven, &Choices::default()).ok()?;
+    Some(time?.seconds)
+}
+
+/// The time of a plan for a format is that of its file. The files of the next candidates are not faster by more than
+/// a twentieth.
+fn hold_the_law(machine: &Machine, kind: Kind, elements: u32, format: &str) {
+    let (asked, case) = (Asked::new(kind, machine, Part::All, elements.into()), format!("{kind} {elements} {format}"));
+    let form = Some(Format::named(format, None).unwrap());
+    let plan = plan_for(Problem::new(&asked).unwrap(), None, &Params::new(), form).unwrap();
+    let file = plan.file().unwrap();
+    let proven = unisono_lower::VerifiedFile::new(&file, Method::Auto).unwrap();
+    let (files, time) = written(emitter(format), &proven, &Choices::default()).unwrap();
+    let best = plan.best().time.seconds;
+    assert_eq!(time.unwrap().seconds, best, "{case}");
+    let importer = IMPORTERS.iter().find(|i| i.name() == format).unwrap();
+    let read = importer.import(files[0].1.text().unwrap(), &Given::default()).unwrap();
+    assert_eq!(time_of(read, machine), best, "{case}");
+    for other in plan.candidates.iter().skip(1).take(4) {
+        if let Some(seconds) = time_of_candidate(&asked, other, format) {
+            let name = other.algorithm.name();
+            assert!(
+                seconds >= best / 1.05,
+                "{case}: {name} {} takes {seconds}, the plan {best}\n{}",
+                other.params,
+                machine.to_toml()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_plan_for_a_format_has_the_time_of_the_file() {
+    let cases = [
+        ("mi300x", "msccl-xml", Kind::Allgather, 1 << 14),
+        ("dgx-a100", "mscclpp", Kind::Allreduce, 1 << 12),
+        ("dgx-h100", "mscclpp", Kind::Allreduce, 1 << 20),
+    ];
+    // Those of MSCCL++ take as long as all other tests of thread blocks.
+    for (name, format, kind, bytes) in cases.into_iter().take(if crate::soak::is_on() { 3 } else { 1 }) {
+        hold_the_law(&Machine::preset(name).unwrap(), kind, bytes / 4, format);
+    }
+}
+
+/// A few GPUs, each with a link to every other or to a switch that reduces, and rates of thread blocks.
+fn few_gpus(below: &mut impl FnMut(u64) -> u64) -> Machine {
+    let gpus = below(3) + 2;
+    let is_star = below(2) == 0;
+    let pairs = |n: u64| (0..n).map(move |m| format!("{m} {n}"));
+    let edges: Vec<String> = if is_star { pairs(gpus).collect() } else { (1..gpus).flat_map(pairs).collect() };
+    let switch = if is_star { "\n[[switches]]\nmulticast = true\noperators = [\"sum\"]" } else { "" };
+    let mut rates = String::new();
+    for protocol in ["simple", "ll"] {
+        let (rate, start, message) = (1 + below(30), below(5000), below(3000));
+        let _ =
+            writeln!(rates, "{protocol} = {{ gb_per_second = {rate}, start_ns = {start}, message_ns = {message} }}");
+    }
+    let text = format!(
+        "name = \"few\"\nkind = \"network\"\nplanes = 1\nlink_gbps = {}\nlink_latency_ns = {}\n\
+         input_latency_ns = 0\noutput_latency_ns = 0\npacket_bytes = 8192\nbuffer_bytes = 4194304\n\
+         send_machines = 1\nsend_machines_per = \"link\"\nlaunch_ns = {}\nsignal_ns = {}\n\
+         [thread_block]\n{rates}\n[topology]\nname = \"graph\"\naccelerators = {gpus}\nedges = \"{}\"\n{switch}",
+        100 + below(2000),
+        100 + below(1000),
+        below(3000),
+        below(2000),
+        edges.join("\\n"),
+    );
+    Machine::from_toml(&text, "few").unwrap()
+}
+
+#[test]
+fn plans_for_formats_have_the_times_of_their_files() {
+    for seed in 0..u64::from(crate::soak::cases(10)) {
+        let mut drawn = seed;
+        let mut below = |n: u64| {
+            drawn = mix(drawn + 1);
+            drawn % n
+        };
+        let machine = few_gpus(&mut below);
+        let kind = [Kind::Allreduce, Kind::Allgather, Kind::Alltoall][below(3) as usize];
+        let format = ["mscclpp", "msccl-xml"][below(2) as usize];
+        hold_the_law(&machine, kind, 256 << below(9), format);
+    }
+}
+
+/// Switches take the slices in which thread blocks send.
+#[test]
+fn thread_blocks_send_long_vectors_to_switches() {
+    let machine = Machine::preset("dgx-h100").unwrap().with_value("packet_bytes", "65536").unwrap();
+    let asked = Asked::new(Kind::Allreduce, &machine, Part::All, 1 << 21);
+    let params = Params::new().with("chunks", "1").with("embeddings", "1");
+    let plan = plan(Problem::new(&asked).unwrap(), Some("in-network"), &params).unwrap();
+    let found = time_of_candidate(&asked, plan.best(), "mscclpp").unwrap();
+    // 1 + 1/8 of the vector on each link, at 0.85 of 370.8 GB/s, up and down side by side in the best case.
+    let links = (8 << 20) as f64 * 1.125 / (0.85 * 370.8e9);
+    assert!((links..4.0 * links).contains(&found), "{found} {links}");
+}
+
+#[test]
+fn values_out_of_range_are_refused_with_their_key() {
+    let machine = Machine::preset("mi300x").unwrap();
+    for (block, key) in [
+        ("{ ll = { gb_per_second = 0.0 } }", "gb_per_second"),
+        ("{ simple = { start_ns = -1.0 } }", "start_ns"),
+        ("{ ll128 = { message_ns = 1e13 } }", "message_ns"),
+        ("{ ll256 = { message_ns = 1.0 } }", "ll256"),
+    ] {
+        let error = machine.with_value("thread_block", block).unwrap_err().to_string();
+        assert!(error.contains(key), "{error}");
+    }
+}

@@ -1,0 +1,79 @@
+"""`unisono check-guidelines`: collectives of a library that take longer than others which contain them."""
+
+from collections import Counter
+
+import click
+
+from unisono import InputError
+from unisono.benchmark_logs import read_benchmarks
+from unisono.cli._options import json_option
+from unisono.cli._output import counted, microseconds, print_json, print_lines, print_table
+from unisono.guidelines import TOLERANCE, Violation, violations
+
+__all__ = ["check_guidelines"]
+
+_SHOWN = 40
+
+
+@click.command(name="check-guidelines")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--ranks", type=click.IntRange(2), metavar="P", help="Ranks of logs that do not state them, as OSU's.")
+@click.option("--tolerance", type=float, default=TOLERANCE, show_default=True, help="Times this much apart are equal.")
+@json_option
+def check_guidelines(files: tuple[str, ...], ranks: int | None, tolerance: float, as_json: bool) -> int:
+    """Lists the measured collectives that take longer than others which contain them.
+
+    No broadcast should take longer than an allreduce of the same vector. A FILE is the output of the OSU benchmarks,
+    Intel's IMB-MPI1, nccl-tests or rccl-tests, a table in CSV, or what `unisono tune --json` printed. The times of all
+    FILEs belong to one system. Exit code 1: some guideline is broken.
+    """
+    if not 0 <= tolerance < 10:
+        raise InputError(f"--tolerance is {tolerance}; accepted is 0 or more, and less than 10")
+    points = read_benchmarks(files, ranks)
+    found, count = violations(points, tolerance)
+    if not count:
+        have = ", ".join(sorted({f"{point.collective} on {point.ranks}" for point in points}))
+        raise InputError(
+            f"no two of the times can be compared: there are {have}; add logs of other collectives or sizes"
+        )
+    if as_json:
+        print_json({"violations": [_row(of) for of in found], "times": len(points), "comparisons": count})
+        return 1 if found else 0
+    head = f"{counted(len(points), 'time')}, {counted(count, 'comparison')}, {counted(len(found), 'guideline')} broken"
+    print_lines(head)
+    if found:
+        _print(found)
+    return 1 if found else 0
+
+
+def _row(of: Violation) -> dict[str, str | int | float]:
+    return {
+        "collective": of.collective,
+        "bytes": of.bytes,
+        "ranks": of.ranks,
+        "seconds": of.seconds,
+        "guideline": of.guideline,
+        "other_seconds": of.other_seconds,
+        "ratio": of.ratio,
+    }
+
+
+def _print(found: list[Violation]) -> None:
+    print_lines("")
+    columns = ["guideline", "ranks", "bytes", "µs", "others, µs", "ratio"]
+    rows = [
+        [
+            of.guideline,
+            str(of.ranks),
+            str(of.bytes),
+            microseconds(of.seconds),
+            microseconds(of.other_seconds),
+            f"{of.ratio:.2f}",
+        ]
+        for of in found[:_SHOWN]
+    ]
+    print_table(columns, rows, right=columns[1:])
+    if len(found) > _SHOWN:
+        print_lines(f"and {len(found) - _SHOWN} more: --json")
+    worst = Counter(of.guideline for of in found).most_common(1)[0]
+    print_lines("", f"most often: {worst[0]} ({worst[1]} times)")

@@ -1,0 +1,170 @@
+"""`unisono expect`: the bus bandwidth to expect of a collective, by its size."""
+
+from typing import Any
+
+import click
+
+import unisono
+from unisono import InputError, Machine
+from unisono.base.files import check_files, write
+from unisono.base.pictures import form_of
+from unisono.base.reports import Expectation, ExpectationRow
+from unisono.cli._jobs import cores, pool
+from unisono.cli._options import (
+    Request,
+    algorithm_options,
+    data_options,
+    json_option,
+    limit_options,
+    machine_option,
+    parameters_of,
+    root_option,
+    shape_options,
+)
+from unisono.cli._output import (
+    json_text,
+    microseconds,
+    params_text,
+    print_fields,
+    print_json,
+    print_lines,
+    print_notes,
+    print_table,
+    progress,
+    subject,
+    without,
+)
+from unisono.cli._pictures import check_picture
+from unisono.cli._sources import note_unused
+from unisono.cli._types import COLLECTIVE, Names
+from unisono.planning.expectations import has_busbw, prometheus_text
+
+__all__ = ["expect"]
+
+_FILES = (".json", ".prom")
+
+
+@click.command()
+@click.argument("collective", type=COLLECTIVE)
+@machine_option
+@shape_options
+@click.option(
+    "--sizes",
+    type=Names(),
+    help="Bytes, as in 8,64KiB,1GiB, counted as --bytes of 'unisono plan' [8 B and the powers of 4 from 64 B to 1 GiB, "
+    "of all blocks together].",
+)
+@data_options
+@root_option
+@algorithm_options
+@click.option("--as", "behaves_as", metavar="LIBRARY", help="Add the time of this library by its own rules: nccl.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    help="Write the report (.json), or gauges for the monitoring by Prometheus (.prom).",
+)
+@click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the bus bandwidths over bytes.")
+@click.option(
+    "--jobs", type=click.IntRange(min=1), metavar="N", default=cores(), help="Sizes at the same time [all cores]."
+)
+@json_option
+@limit_options
+def expect(
+    sizes: list[str] | None, output: str | None, plot: str | None, jobs: int, as_json: bool, **options: Any
+) -> None:
+    """Lists the time and bus bandwidth to expect of COLLECTIVE by its size.
+
+    The ceiling is the lower bound of time by the data sheet, which no schedule undercuts. The plan is the best schedule
+    of `unisono plan`.
+    """
+    request = Request(elements=None, bytes=None, **options)
+    if output is not None and not output.endswith(_FILES):
+        raise InputError(f"'{output}' ends in neither .json (the report) nor .prom (gauges for Prometheus)")
+    check_picture(plot)
+    if plot is not None and not has_busbw(request.collective):
+        raise InputError(f"--plot draws bus bandwidths, and nccl-tests define none of a {request.collective}; drop it")
+    check_files({"-o": output, "--plot": plot}, request.machine)
+    note_unused(request.collective)
+    if sizes is not None and request.collective == "barrier":
+        click.echo("note: a collective of kind barrier has no data; --sizes is not used", err=True)
+    machine = request.sized_machine()
+    with progress(f"expecting {request.collective}") as on_size, pool(jobs) as executor:
+        expected = unisono.expect(
+            request.collective,
+            machine,
+            sizes=sizes,
+            dtype=request.dtype,
+            op=request.op,
+            root=request.root,
+            algorithm=request.algorithm,
+            params=parameters_of(request.param),
+            model=request.model,
+            as_library=request.behaves_as,
+            executor=executor,
+            progress=on_size,
+        )
+    if plot is not None and not any(row["busbw"]["plan"] for row in expected["rows"]):
+        raise InputError("--plot draws bus bandwidths, and there is none, as nothing is sent at these sizes; drop it")
+    if output is not None:
+        write(output, json_text(expected) if output.endswith(".json") else prometheus_text(expected))
+    if plot is not None:
+        # Imported here: drawing takes longer to load than everything else to run.
+        from unisono.plots import expectations
+
+        write(plot, expectations.draw(expected, form_of(plot)))
+    files = [file for file in (output, plot) if file is not None]
+    if as_json:
+        print_json({**expected, "files": files})
+        return
+    _print(expected, machine)
+    print_notes(expected["notes"])
+    print_lines(*(f"wrote {file}" for file in files))
+
+
+def _print(expected: Expectation, machine: Machine) -> None:
+    last, busbw = expected["rows"][-1], has_busbw(expected["collective"])
+    print_lines(subject({**expected, **last}, "grid" in machine.offers) + without(machine))
+    name = f"as {expected['library']}" if expected["library"] else ""
+    choice, plan = _choice(last), f"{last['algorithm']} {params_text(last['params'])}".rstrip()
+    parts = (("ceiling", "ceiling", f"bound {last['bound']}"), ("library", name, choice), ("plan", "plan", plan))
+    print_fields([(label, _value(last, part, why)) for part, label, why in parts])
+    print_lines("")
+    kinds = ["ceiling", *(["library"] if expected["library"] else []), "plan"]
+    labels = [expected["library"] or kind if kind == "library" else kind for kind in kinds]
+    columns = ["bytes", *(f"{label}, µs" for label in labels), *(f"{label}, GB/s" for label in labels if busbw)]
+    chooses = [f"{expected['library']} chooses"] if expected["library"] else []
+    rows = [
+        [
+            str(row["bytes"]),
+            *(_microseconds(row[kind]) for kind in kinds),  # type: ignore[literal-required]
+            *(_gbps(row["busbw"][kind]) for kind in kinds if busbw),  # type: ignore[literal-required]
+            *(_choice(row) for _ in chooses),
+        ]
+        for row in expected["rows"]
+    ]
+    print_table([*columns, *chooses], rows, right=columns)
+    if busbw:
+        print_lines("", "GB/s are the busbw of nccl-tests")
+
+
+def _value(row: ExpectationRow, part: str, why: str) -> str:
+    """The bandwidth, the time, and where they come from; empty where there is no time."""
+    seconds, busbw = row[part], row["busbw"][part]  # type: ignore[literal-required]
+    if seconds is None:
+        return ""
+    rate = "" if busbw is None else f"{_gbps(busbw)} GB/s, "
+    return f"{rate}{microseconds(seconds)} µs ({why})"
+
+
+def _choice(row: ExpectationRow) -> str:
+    choice = row["choice"]
+    return "" if choice is None else f"{choice['algorithm']} {choice['protocol']}, {choice['channels']} channels"
+
+
+def _microseconds(seconds: float | None) -> str:
+    return "-" if seconds is None else microseconds(seconds)
+
+
+def _gbps(busbw: float | None) -> str:
+    return "-" if busbw is None else f"{busbw:.2f}"

@@ -1,0 +1,128 @@
+"""Self-consistent performance guidelines: measured collectives that take longer than others which contain them.
+
+A broadcast is part of an allreduce, so that a library whose broadcast takes longer loses to its own allreduce. Source:
+Träff, Gropp, Thakur, "Self-consistent MPI performance guidelines", IEEE TPDS 2010.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
+
+from unisono.collective_logs import Measured
+
+__all__ = ["GUIDELINES", "TOLERANCE", "Violation", "violations"]
+
+#: A collective, and those that make it one after the other, all of the same whole vector.
+GUIDELINES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("barrier", ("allreduce",)),
+    ("broadcast", ("allreduce",)),
+    ("broadcast", ("scatter", "allgather")),
+    ("reduce", ("allreduce",)),
+    ("allgather", ("alltoall",)),
+    ("allgather", ("gather", "broadcast")),
+    ("scatter", ("broadcast",)),
+    ("reduce-scatter", ("reduce", "scatter")),
+    ("allreduce", ("reduce", "broadcast")),
+    ("allreduce", ("reduce-scatter", "allgather")),
+)
+#: Times that differ by less are equal: medians of such tests repeat to a few per cent.
+TOLERANCE = 0.05
+#: A number of ranks may take so many times as long as the next power of two.
+_CLIFF = 1.2
+
+#: Seconds of a collective by its bytes.
+Curve: TypeAlias = dict[int, float]
+#: A collective, the words of the guideline, and the time that it may take at most by its bytes.
+_Law: TypeAlias = tuple[str, str, Callable[[int], float | None]]
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A measured time, and that of the guideline which it breaks. ``bytes`` are those of the whole vector."""
+
+    collective: str
+    bytes: int
+    ranks: int
+    seconds: float
+    guideline: str
+    other_seconds: float
+
+    @property
+    def ratio(self) -> float:
+        """The time over the other one."""
+        return self.seconds / self.other_seconds
+
+
+def violations(points: Iterable[Measured], tolerance: float = TOLERANCE) -> tuple[list[Violation], int]:
+    """The guidelines that measured times break, the largest ratio first, and the number of comparisons.
+
+    Times of other sizes are read between the two nearest that were measured, and never beyond them. Of several times of
+    one collective, size, number of ranks and nodes the least counts.
+    """
+    measured: dict[tuple[int, int], dict[str, Curve]] = defaultdict(lambda: defaultdict(dict))
+    for point in points:
+        curve = measured[point.ranks, point.nodes][point.collective]
+        curve[point.bytes] = min(point.seconds, curve.get(point.bytes, point.seconds))
+    found: list[Violation] = []
+    count = 0
+    for (ranks, nodes), curves in measured.items():
+        laws = [*_among_collectives(curves), *_of_halves(curves)]
+        power = 1 << (ranks - 1).bit_length()
+        if power != ranks and (power, nodes) in measured:
+            laws += _of_ranks(curves, measured[power, nodes], power)
+        for name, guideline, others in laws:
+            for size, seconds in curves[name].items():
+                other = others(size)
+                if other is None:
+                    continue
+                count += 1
+                if seconds > other * (1 + tolerance):
+                    found.append(Violation(name, size, ranks, seconds, guideline, other))
+    return sorted(found, key=lambda of: -of.ratio), count
+
+
+def _among_collectives(curves: dict[str, Curve]) -> Iterable[_Law]:
+    for name, parts in GUIDELINES:
+        if name in curves and all(part in curves for part in parts):
+            found = [curves[part] for part in parts]
+            yield name, f"{name} <= {' + '.join(parts)}", partial(_sum, found)
+
+
+def _of_halves(curves: dict[str, Curve]) -> Iterable[_Law]:
+    for name, curve in curves.items():
+        yield name, f"{name} <= two of half the bytes", partial(_times, 2.0, 0.5, curve)
+
+
+def _of_ranks(curves: dict[str, Curve], more: dict[str, Curve], power: int) -> Iterable[_Law]:
+    for name in curves.keys() & more.keys():
+        words = f"{name} <= {_CLIFF} x {name} on {power} ranks"
+        yield name, words, partial(_times, _CLIFF, 1.0, more[name])
+
+
+def _sum(curves: Sequence[Curve], size: int) -> float | None:
+    times = [_at(curve, size) for curve in curves]
+    return None if None in times else sum(time for time in times if time is not None)
+
+
+def _times(factor: float, share: float, curve: Curve, size: int) -> float | None:
+    seconds = _at(curve, size * share)
+    return None if seconds is None else factor * seconds
+
+
+def _at(curve: Curve, size: float) -> float | None:
+    """The time of so many bytes: on the line between the sizes around it; None beyond those that were measured.
+
+    A barrier has no bytes, and compares with the shortest vector.
+    """
+    if size in curve:
+        return curve[int(size)]
+    if size == 0:
+        return curve[min(curve)]
+    below = max((of for of in curve if of < size), default=None)
+    above = min((of for of in curve if of > size), default=None)
+    if below is None or above is None:
+        return None
+    share = (size - below) / (above - below)
+    return curve[below] + share * (curve[above] - curve[below])

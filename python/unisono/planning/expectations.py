@@ -1,0 +1,188 @@
+"""The times and bus bandwidths to expect of a collective: of a bound, of a library's own choice and of a plan."""
+
+import math
+from collections.abc import Callable, Iterable
+from concurrent.futures import Executor
+from typing import Any, SupportsIndex
+
+from unisono import _core
+from unisono._core import InputError, Machine
+from unisono.base import names
+from unisono.base.inputs import MachineLike, Root, element_count, items
+from unisono.base.messages import shown
+from unisono.base.reports import Expectation, ExpectationRow, Expected, PlanReport
+from unisono.machines.descriptions import Shape, with_shape
+from unisono.planning.plans import plan
+
+__all__ = ["expect", "has_busbw", "prometheus_text"]
+
+#: Default sizes end with a larger buffer of this many bytes, as the runs of nccl-tests do.
+_MOST_BYTES = 2**30
+_METRICS = (
+    ("busbw_gigabytes_per_second", "Bus bandwidth as nccl-tests define it, in 10^9 bytes a second."),
+    ("seconds", "Time of one call in seconds."),
+)
+
+
+def expect(
+    collective: str,
+    machine: MachineLike,
+    *,
+    shape: Shape | None = None,
+    sizes: Iterable[SupportsIndex | str] | None = None,
+    dtype: str = "f32",
+    op: str = "sum",
+    root: Root = 0,
+    algorithm: str | None = None,
+    params: dict[str, str] | None = None,
+    model: str | None = None,
+    as_library: str | None = None,
+    executor: Executor | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Expectation:
+    """The times to expect of a collective by its size, in ascending order of bytes.
+
+    A row has ``ceiling`` (the lower bound that the plan is compared with, by the data sheet), ``library`` (the time of
+    what ``as_library`` chooses by its own rules, else None) and ``plan``, in seconds, and the ``busbw`` of each in
+    GB/s, None where nccl-tests do not define it. ``sizes`` are in bytes, as numbers or text such as ``"64KiB"``, and
+    count as those of :func:`plan`, whose other options mean the same here. The default sizes are 8 bytes and the powers
+    of 4 from 64 bytes, while all blocks together take at most 1 GiB, or what a PE of a wafer stores.
+
+    An ``executor`` with threads plans sizes at the same time; ``progress`` is called with the number of sizes done and
+    of all sizes.
+
+    Raises:
+        InputError, UnsupportedError: as :func:`plan`, for one of the sizes.
+
+    """
+    kind, of, on = names.collective(collective), names.datatype(dtype), with_shape(machine, shape)
+    if sizes is None:
+        given: list[Any] = _default_sizes(kind, on)
+    else:
+        given = items(sizes, f"sizes is {shown(sizes)}, and must be a list of sizes in bytes")
+        if not given:
+            raise InputError("sizes is an empty list, and must have at least one size in bytes")
+    counts = [0] if kind == "barrier" else sorted({element_count(None, size, of, kind) for size in given})
+
+    def report_of(elements: int) -> PlanReport:
+        return plan(
+            kind,
+            on,
+            elements=elements,
+            dtype=of,
+            op=op,
+            root=root,
+            algorithm=algorithm,
+            params=params,
+            model=model,
+            as_library=as_library,
+        ).report()
+
+    reports: list[PlanReport] = []
+    for report in (map if executor is None else executor.map)(report_of, counts):
+        reports.append(report)
+        if progress is not None:
+            progress(len(reports), len(counts))
+    last = reports[-1]
+    notes = [note for report in reports for note in report["notes"]]
+    notes += [
+        f"as {report['library']['name']}, {note}"
+        for report in reports
+        if "library" in report
+        for note in report["library"]["notes"]
+    ]
+    if (blocks := _blocks(kind, last["ranks"])) > 1:
+        notes.append(f"sizes are of one block; nccl-tests state that of all {blocks} blocks")
+    return {
+        "collective": kind,
+        "machine": last["machine"],
+        "shape": last["shape"],
+        "ranks": last["ranks"],
+        "dtype": of,
+        "operator": last["operator"],
+        "root": last["root"],
+        "model": last["model"],
+        "rates": last["rates"],
+        "library": last["library"]["name"] if "library" in last else None,
+        "rows": [_row(report) for report in reports],
+        "notes": list(dict.fromkeys(notes)),
+    }
+
+
+def has_busbw(collective: str) -> bool:
+    """Returns whether nccl-tests define a bus bandwidth of the collective."""
+    return _core.bandwidths(collective, 2, 1, 1.0)["busbw"] is not None
+
+
+def _blocks(collective: str, ranks: int) -> int:
+    """The blocks of the larger buffer of a collective, whose size nccl-tests state; 1 of a collective on one vector."""
+    rate = _core.bandwidths(collective, ranks, 1, 1.0)["algbw"]
+    return 1 if rate is None else max(round(rate * 1e9), 1)
+
+
+def _default_sizes(collective: str, machine: Machine) -> list[int]:
+    blocks = _blocks(collective, math.prod(machine.shape or (1,)))
+    most = min(_MOST_BYTES, machine.describe().get("sram_bytes") or _MOST_BYTES) // blocks
+    return [8, *(4**power for power in range(3, 16) if 4**power <= most)]
+
+
+def _row(report: PlanReport) -> ExpectationRow:
+    bound, choice = report["lower_bound"], report.get("library")
+    times: Expected = {
+        "ceiling": None if bound is None else bound["seconds"],
+        "library": None if choice is None else choice["seconds"],
+        "plan": report["predicted"]["seconds"],
+    }
+
+    def busbw(seconds: float | None) -> float | None:
+        if seconds is None:
+            return None
+        return _core.bandwidths(report["collective"], report["ranks"], report["bytes"], seconds)["busbw"]
+
+    return {
+        "bytes": report["bytes"],
+        "elements": report["elements"],
+        **times,
+        "busbw": {
+            "ceiling": busbw(times["ceiling"]),
+            "library": busbw(times["library"]),
+            "plan": busbw(times["plan"]),
+        },
+        "bound": None if bound is None else bound["name"],
+        "choice": None
+        if choice is None
+        else {"algorithm": choice["algorithm"], "protocol": choice["protocol"], "channels": choice["channels"]},
+        "algorithm": report["algorithm"],
+        "params": report["params"],
+    }
+
+
+def prometheus_text(expected: Expectation) -> str:
+    """The rows in the text format of Prometheus, as gauges; a value that is None has no line.
+
+    Source: Prometheus, "Exposition formats", text-based format 0.0.4.
+    """
+    lines: list[str] = []
+    for metric, meaning in _METRICS:
+        name = f"unisono_expected_{metric}"
+        samples = []
+        for row in expected["rows"]:
+            values: Expected = row if metric == "seconds" else row["busbw"]
+            for of in ("ceiling", "library", "plan"):
+                if (value := values[of]) is not None:
+                    labels: dict[str, str | int] = {
+                        "collective": expected["collective"],
+                        "machine": expected["machine"],
+                        "bytes": row["bytes"],
+                        "of": of,
+                        "ranks": expected["ranks"],
+                    }
+                    samples.append(f"{name}{{{_labels(labels)}}} {value!r}")
+        if samples:
+            lines += [f"# HELP {name} {meaning}", f"# TYPE {name} gauge", *samples]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _labels(labels: dict[str, str | int]) -> str:
+    escaped = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
+    return ",".join(f'{name}="{str(value).translate(escaped)}"' for name, value in labels.items())

@@ -1,0 +1,203 @@
+"""Expected times and bus bandwidths: laws between them, the files of `unisono expect`, and wrong input."""
+
+import json
+import random
+import re
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import unisono as un
+from unisono.base import reports
+from unisono.machines.descriptions import Shape
+from unisono.planning.expectations import prometheus_text
+
+from .conftest import ROOT, call, json_of
+from .test_reports import differences
+
+SAMPLE = re.compile(r'(unisono_expected_\w+)\{((?:\w+="(?:[^"\\\n]|\\[\\"n])*",?)+)\} ([0-9.e+-]+)')
+LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+ON_2 = ("--machine", "dgx-h100", "--ranks", "2")
+
+
+def random_machine(draw: random.Random) -> tuple[str, un.Machine]:
+    """A part of a machine of each kind, with rates of its own, and a collective that it has algorithms for."""
+    several: tuple[tuple[str, Shape, list[str]], ...] = (
+        ("archer", draw.randint(1, 9), sorted(set(un.collectives()) - {"message"})),
+        ("dgx-h100", draw.randint(2, 8), ["allreduce", "allgather", "broadcast", "alltoall", "scan", "barrier"]),
+        ("a100x4", draw.randint(2, 4), ["allreduce", "reduce-scatter", "gather", "scatter"]),
+        ("torus2d-small", (draw.randint(1, 3), draw.randint(2, 3)), ["allreduce", "allgather", "reduce"]),
+        ("paper-sim", draw.randint(1, 6), ["allreduce", "reduce", "allgather"]),
+        ("wse2", (draw.randint(1, 4), draw.randint(2, 4)), ["allreduce", "broadcast", "alltoall"]),
+        ("piuma", 128, ["allreduce", "broadcast", "reduce", "barrier"]),
+    )
+    name, shape, kinds = draw.choice(several)
+    text = un.preset_toml(name)
+    for key in ("link_gbps", "link_latency_ns", "launch_ns", "signal_ns", "beta_ns_per_byte", "alpha_p_ns"):
+        # Rates that were measured are at most those of the data sheet.
+        if stated := re.search(rf"^{key} = ([0-9.]+)", text, re.MULTILINE):
+            value = float(stated[1]) * draw.uniform(1, 4)
+            text = f"{text[: stated.start(1)]}{value:.3f}{text[stated.end(1) :]}"
+    return draw.choice(kinds), un.machine(un.Machine.from_toml(text, name), shape)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_plan_is_faster_than_the_ceiling_and_rows_are_those_of_plans(seed: int) -> None:
+    draw = random.Random(seed)
+    for _ in range(5):
+        collective, machine = random_machine(draw)
+        sizes = [4 * draw.randrange(0, 600) for _ in range(2)]
+        expected = un.expect(collective, machine, sizes=sizes)
+        assert not differences(expected, reports.Expectation)
+        assert [row["bytes"] for row in expected["rows"]] == sorted(row["bytes"] for row in expected["rows"])
+        for row in expected["rows"]:
+            elements = None if collective == "barrier" else row["elements"]
+            report = un.plan(collective, machine, elements=elements).report()
+            assert (row["plan"], row["algorithm"]) == (report["predicted"]["seconds"], report["algorithm"])
+            assert row["busbw"]["plan"] == report["busbw"]
+            assert (row["library"], row["choice"], row["busbw"]["library"]) == (None, None, None)
+            ceiling = row["ceiling"]
+            assert ceiling is not None
+            # The paper's improved form for star may be one cycle under the bound.
+            slack = 1 / (machine.clock_mhz * 1e6) if machine.kind == "wafer" else 0.0
+            assert row["plan"] is not None
+            assert ceiling <= row["plan"] * (1 + 1e-12) + slack
+            rate, most = row["busbw"]["plan"], row["busbw"]["ceiling"]
+            assert slack or rate is None or most is None or rate <= most * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("collective", ["allreduce", "allgather", "reduce-scatter", "broadcast", "reduce"])
+def test_the_library_is_that_of_the_plan(collective: str) -> None:
+    sizes = [8, 64 << 10]
+    expected = un.expect(collective, un.machine("dgx-h100", 4), sizes=sizes, as_library="nccl")
+    assert not differences(expected, reports.Expectation)
+    for row, size in zip(expected["rows"], sizes, strict=True):
+        own = un.plan(collective, un.machine("dgx-h100", 4), bytes=size, as_library="nccl").report()["library"]
+        assert (row["library"], row["busbw"]["library"]) == (own["seconds"], own["busbw"])
+        assert row["choice"] == {key: own[key] for key in ("algorithm", "protocol", "channels")}
+    blocks = "nccl-tests state that of all 4 blocks"
+    assert any(blocks in note for note in expected["notes"]) is (collective in ("allgather", "reduce-scatter"))
+    assert any("as nccl, " in note for note in expected["notes"])
+
+
+def test_threads_change_nothing_and_report_their_progress() -> None:
+    done: list[tuple[int, int]] = []
+    with ThreadPoolExecutor(2) as executor:
+        found = un.expect(
+            "allreduce", "a100x4", sizes=["1KiB", 8, 64, 8], executor=executor, progress=lambda *at: done.append(at)
+        )
+    assert found == un.expect("allreduce", "a100x4", sizes=[8, 64, 1024])
+    assert done == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_default_sizes_are_those_of_all_blocks() -> None:
+    def sizes(collective: str, machine: un.Machine) -> list[int]:
+        return [row["bytes"] for row in un.expect(collective, machine)["rows"]]
+
+    # One rank has nothing to plan, and eight have an eighth of the largest buffer each.
+    powers = [4**power for power in range(3, 16)]
+    assert sizes("allreduce", un.machine("archer", 1)) == [8, *powers]
+    assert sizes("gather", un.machine("archer", 8)) == [8, *(size for size in powers if 8 * size <= 2**30)]
+    # A PE has 48 KiB.
+    assert sizes("broadcast", un.machine("wse2", 4)) == [8, *powers[:5]]
+    assert len(sizes("barrier", un.machine("archer", 4))) == 1
+
+
+def test_files_have_the_report(tmp_path: Path) -> None:
+    words = ("expect", "allreduce", *ON_2, "--sizes", "0,8,1KiB", "--as", "nccl")
+    files = [str(tmp_path / name) for name in ("e.json", "e.prom", "e.png")]
+    report = json_of(*words, "-o", files[0])
+    assert report.pop("files") == [files[0]]
+    assert json.loads(Path(files[0]).read_text()) == report
+    assert json_of(*words, "-o", files[1], "--plot", files[2])["files"] == files[1:]
+    assert Path(files[2]).read_bytes().startswith(b"\x89PNG")
+    assert samples(Path(files[1]).read_text()) == {
+        (metric, "allreduce", "dgx-h100", str(row["bytes"]), of, "2"): value
+        for row in report["rows"]
+        for metric, values in (("busbw_gigabytes_per_second", row["busbw"]), ("seconds", row))
+        for of in ("ceiling", "library", "plan")
+        if (value := values[of]) is not None
+    }
+
+
+def samples(text: str) -> dict[tuple[str, ...], float]:
+    """The values of a text of Prometheus by metric and labels; each metric is described once, before its samples."""
+    assert text.endswith("\n")
+    found: dict[tuple[str, ...], float] = {}
+    described: list[str] = []
+    for line in text[:-1].split("\n"):
+        if line.startswith("# TYPE "):
+            name = line.split(" ")[2]
+            assert line == f"# TYPE {name} gauge"
+            assert described[-1] == name
+        elif line.startswith("# HELP "):
+            described.append(line.split(" ")[2])
+        else:
+            match = SAMPLE.fullmatch(line)
+            assert match, line
+            assert match[1] == described[-1]
+            labels = LABEL.findall(match[2])
+            assert [label for label, _ in labels] == ["collective", "machine", "bytes", "of", "ranks"]
+            key = (match[1].removeprefix("unisono_expected_"), *(value for _, value in labels))
+            assert key not in found
+            found[key] = float(match[3])
+    assert len(described) == len(set(described))
+    return found
+
+
+def test_labels_are_escaped_and_what_has_no_value_has_no_line() -> None:
+    expected = un.expect("barrier", un.machine("archer", 3))
+    expected["machine"] = 'a "b"\\\nc'
+    found = samples(prometheus_text(expected))
+    assert {key[:3] for key in found} == {("seconds", "barrier", 'a \\"b\\"\\\\\\nc')}
+    assert {key[4] for key in found} == {"ceiling", "plan"}
+
+
+def test_the_command_prints_what_the_page_shows() -> None:
+    line = "expect allreduce --machine dgx-h100 --sizes 8,1MiB,1GiB --as nccl"
+    assert f"$ unisono {line}\n{call(*line.split()).out}```" in (ROOT / "docs" / "commands.md").read_text()
+
+
+def test_what_has_no_bandwidth_has_times() -> None:
+    ran = call("expect", "barrier", "--machine", "archer", "--ranks", "4", "--sizes", "8")
+    assert (ran.code, "--sizes is not used" in ran.err, "GB/s" in ran.out) == (0, True, False)
+    assert "ceiling, µs" in ran.out
+    (row,) = json_of("expect", "scan", "--machine", "archer", "--ranks", "4", "--sizes", "8")["rows"]
+    assert row["busbw"] == {"ceiling": None, "library": None, "plan": None}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["-o", "e.csv"], "'e.csv' ends in neither .json (the report) nor .prom (gauges for Prometheus)"),
+        (["--plot", "e.jpg"], "is no name of a picture"),
+        (["--sizes", "8,9"], "9 bytes are no whole number of elements of f32"),
+        (["--sizes", "8,"], "is not a list of names"),
+        (["--sizes", "many"], "is not a size in bytes"),
+        (["--sizes", "8", "--as", "acme"], "accepted is nccl"),
+        (["--sizes", "8", "--algorithm", "rign"], "did you mean ring?"),
+        (["--sizes", "0", "--plot", "e.png"], "there is none, as nothing is sent at these sizes"),
+        (["--bytes", "8"], "No such option"),
+    ],
+)
+def test_wrong_input_is_refused_in_one_sentence(words: list[str], message: str) -> None:
+    ran = call("expect", "allreduce", *ON_2, *words)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), ran.err
+    assert message in ran.err
+
+
+def test_other_collectives_and_machines_are_refused_in_one_sentence() -> None:
+    for words, message in (
+        (["scan", *ON_2, "--plot", "e.png"], "nccl-tests define none of a scan"),
+        (["alltoall", *ON_2, "--sizes", "8", "--as", "nccl"], "NCCL has no algorithms for alltoall"),
+        (["allreduce", "--machine", "archer", "--ranks", "4", "--as", "nccl"], "archer is of kind endpoint"),
+        (["allreduce", "--machine", "archer"], "ranks is missing"),
+        (["gather", "--machine", "piuma", "--nodes", "1"], "no algorithm makes gather"),
+    ):
+        ran = call("expect", *words)
+        assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), ran.err
+        assert message in ran.err
+    with pytest.raises(un.InputError, match="sizes is an empty list"):
+        un.expect("allreduce", "a100x4", sizes=[])
+    with pytest.raises(un.InputError, match="must be a list of sizes in bytes"):
+        un.expect("allreduce", "a100x4", sizes="8")
