@@ -49,8 +49,8 @@ pub struct Timed {
 const INSTRUCTION_BYTES: u128 = 80;
 const INSTRUCTION_STEPS: u128 = 200;
 
-/// Steps that finer times of the best candidates of a plan take together, in steps of the simulators (some 0.4 s).
-const MOST_REFINED: u128 = 1 << 27;
+/// Steps that finer times of the best candidates of a plan take together, in steps of the simulators (some 0.2 s).
+const MOST_REFINED: u128 = 1 << 26;
 
 /// Schedules of more instructions are not made, whatever the limits are.
 const MOST_INSTRUCTIONS: u64 = 1 << 27;

@@ -281,7 +281,10 @@ impl Target for OnNetwork {
             *left -= steps;
             return Ok(Some((self.schedule_time(schedule, placement, algorithm.name())?, TimeSource::Messages)));
         }
-        let simulated = self.simulated_within((schedule, placement), algorithm.name(), left)?;
+        let interconnect = Interconnect::new(&self.part.network)?;
+        let mut most = Some(*left);
+        let simulated = self.simulated(&interconnect, (schedule, placement), algorithm.name(), &mut most)?;
+        *left = most.unwrap_or(0);
         let is_far = |time: &Time| (time.seconds / best.time.seconds - 1.0).abs() > AGREES;
         Ok(simulated.filter(is_far).map(|time| (time, TimeSource::Simulated)))
     }

@@ -154,14 +154,6 @@ impl Interconnect {
             computing: network.computing(&*topology)?,
         })
     }
-
-    /// Returns the same with packets that are so many times as long, in buffers of the same bytes. A run takes so much
-    /// less time, and a long message ends by less than a packet later.
-    #[must_use]
-    pub fn coarser(self, network: &Network, times: u32) -> Self {
-        let longer = Network { packet_bytes: network.packet_bytes.saturating_mul(times), ..network.clone() };
-        Self { timing: Timing::new(&longer, &self.plane), ..self }
-    }
 }
 
 /// What a run is asked for.

@@ -1,13 +1,10 @@
 //! The times of candidates: from closed forms, by the timetable of messages, or by packets.
 
 use unisono_algorithms::{Algorithm, Params, Profile, Ranks, ranks::Extents};
-use unisono_base::{Diagnostics, TaskId, narrow};
+use unisono_base::Diagnostics;
 use unisono_collective::Collective;
 use unisono_cost::{Time, endpoint::TICKS_PER_NS, network::NetworkPart};
-use unisono_lower::{
-    Placement,
-    tasks::{Kind, TaskGraph, draft_with_switches},
-};
+use unisono_lower::{Placement, tasks::draft_with_switches};
 use unisono_schedule::Schedule;
 use unisono_sim::network::{self as packets, Interconnect, SimError};
 
@@ -27,23 +24,6 @@ const MOST_BY_TIMETABLE: u64 = 1 << 15;
 
 /// The same of trees, whose own timetable counts packets in no buffers.
 const MOST_TREES_BY_TIMETABLE: u64 = 1 << 18;
-
-/// The best candidates are simulated with packets that are so many times as long where the run takes more than a share
-/// of the steps that are left, so that steps are left for other candidates. A buffer still holds so many packets, and a
-/// message has so many on average: on boxes of GPUs this changed times by at most 5 %, fewer by up to 12 %.
-const LONGER: [u32; 3] = [8, 32, 128];
-const SHARE_OF_STEPS: u128 = 8;
-const PACKETS_OF_BUFFER: u64 = 8;
-const PACKETS_OF_MESSAGE: u64 = 2;
-
-/// The mean of all messages.
-fn message_bytes(tasks: &TaskGraph) -> u64 {
-    let all = (0..narrow::<u32>(tasks.task_count())).map(|task| tasks.task(TaskId(task)));
-    let (count, bytes) = all
-        .filter(|task| task.kind == Kind::Send)
-        .fold((0_u64, 0), |(count, bytes), task| (count + 1, bytes + task.amount));
-    bytes / count.max(1)
-}
 
 /// Prices of messages for algorithms that choose their shape by them, for ranks arranged by `extents`.
 pub(crate) fn prices(part: &NetworkPart, extents: Extents) -> Ranks {
@@ -70,82 +50,24 @@ impl OnNetwork {
         name: &str,
         left: &mut Option<u128>,
     ) -> Result<Option<Time>, PlanError> {
-        let tasks = self.tasks(interconnect, (schedule, placement), name)?;
-        let steps = self.steps(interconnect, &tasks, name)?;
+        let failed =
+            |message: String| PlanError::NotTimed { algorithm: name.to_owned(), model: self.model.name(), message };
+        let places = self.places(placement);
+        let charges = charges(&self.part.network);
+        let graph = draft_with_switches(schedule, (&interconnect.computing, places), charges)
+            .map_err(|e| failed(e.to_string()))?;
+        let of_sim = |e: SimError| match e {
+            SimError::OverLimit(over) => over.into(),
+            other => failed(other.to_string()),
+        };
+        let (_, steps) = packets::effort(&graph, interconnect).map_err(of_sim)?;
         if left.is_some_and(|left| steps > left) {
             return Ok(None);
         }
         *left = Some(left.unwrap_or(MOST_STEPS).saturating_sub(steps));
-        self.simulated_tasks(interconnect, &tasks, placement, name).map(Some)
-    }
-
-    /// By the simulator with packets as short as a share of the steps that are left allows; `None` if all of them do
-    /// not suffice.
-    pub(super) fn simulated_within(
-        &self,
-        (schedule, placement): (&Schedule, Option<&Placement>),
-        name: &str,
-        left: &mut u128,
-    ) -> Result<Option<Time>, PlanError> {
-        let network = &self.part.network;
-        let mut interconnect = Interconnect::new(network)?;
-        let tasks = self.tasks(&interconnect, (schedule, placement), name)?;
-        let mut steps = self.steps(&interconnect, &tasks, name)?;
-        let packet_bytes = u64::from(network.packet_bytes.max(1));
-        let of_message = message_bytes(&tasks) / (PACKETS_OF_MESSAGE * packet_bytes * u64::from(network.planes.max(1)));
-        let most = of_message.min(network.buffer_bytes / (PACKETS_OF_BUFFER * packet_bytes));
-        for times in LONGER.map(|times| u64::from(times).min(most)) {
-            if steps <= *left / SHARE_OF_STEPS || times < 2 {
-                break;
-            }
-            interconnect = interconnect.coarser(network, narrow(times));
-            steps = self.steps(&interconnect, &tasks, name)?;
-        }
-        if steps > *left {
-            return Ok(None);
-        }
-        *left -= steps;
-        self.simulated_tasks(&interconnect, &tasks, placement, name).map(Some)
-    }
-
-    fn tasks(
-        &self,
-        interconnect: &Interconnect,
-        (schedule, placement): (&Schedule, Option<&Placement>),
-        name: &str,
-    ) -> Result<TaskGraph, PlanError> {
-        let places = self.places(placement);
-        let charges = charges(&self.part.network);
-        draft_with_switches(schedule, (&interconnect.computing, places), charges)
-            .map_err(|e| self.not_timed(name, e.to_string()))
-    }
-
-    fn steps(&self, interconnect: &Interconnect, tasks: &TaskGraph, name: &str) -> Result<u128, PlanError> {
-        let (_, steps) = packets::effort(tasks, interconnect).map_err(|e| self.not_simulated(name, e))?;
-        Ok(steps)
-    }
-
-    fn simulated_tasks(
-        &self,
-        interconnect: &Interconnect,
-        tasks: &TaskGraph,
-        placement: Option<&Placement>,
-        name: &str,
-    ) -> Result<Time, PlanError> {
-        let options = packets::Options { places: self.places(placement).to_vec(), ..packets::Options::default() };
-        let run = packets::run(tasks, interconnect, &options).map_err(|e| self.not_simulated(name, e))?;
-        Ok(Time::from_ns(run.hosts.makespan as f64 / TICKS_PER_NS))
-    }
-
-    fn not_simulated(&self, name: &str, error: SimError) -> PlanError {
-        match error {
-            SimError::OverLimit(over) => over.into(),
-            other => self.not_timed(name, other.to_string()),
-        }
-    }
-
-    fn not_timed(&self, name: &str, message: String) -> PlanError {
-        PlanError::NotTimed { algorithm: name.to_owned(), model: self.model.name(), message }
+        let options = packets::Options { places: places.to_vec(), ..packets::Options::default() };
+        let run = packets::run(&graph, interconnect, &options).map_err(of_sim)?;
+        Ok(Some(Time::from_ns(run.hosts.makespan as f64 / TICKS_PER_NS)))
     }
 
     /// The node of the network for each node of a schedule: where a placement has some of them on switches, its own.
