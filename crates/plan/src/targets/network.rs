@@ -9,11 +9,7 @@ use std::{any::Any, collections::BTreeSet};
 use unisono_algorithms::{Algorithm, AlgorithmError, Case, Means, Params, ranks::Extents};
 use unisono_base::{interrupt::check, narrow};
 use unisono_collective::{Collective, Kind};
-use unisono_cost::{
-    Time,
-    endpoint::schedule_terms,
-    network::{NetworkPart, cut_roots},
-};
+use unisono_cost::{Time, endpoint::schedule_terms, network::NetworkPart};
 use unisono_emit::tuning::Spread;
 use unisono_lower::{Placed, Placement};
 use unisono_machine::{
@@ -22,7 +18,6 @@ use unisono_machine::{
 };
 use unisono_schedule::Schedule;
 use unisono_sim::network::Interconnect;
-use unisono_synthesis::Roots;
 
 pub use self::simulation::notes;
 use self::{
@@ -121,37 +116,11 @@ const MOST_STEPS: u128 = 1 << 32;
 /// At least: half of the instructions send a packet.
 const STEPS_OF_INSTRUCTION: u128 = 200;
 
-/// A plan states what the routing costs where it costs more than this share of the time.
-const NOTED: f64 = 1.02;
-
 /// Packets agree with a timetable that differs by no more than this share of its time.
 const AGREES: f64 = 0.02;
 
 const NOT_SIMULATED: &str = "candidates whose source is not simulated are ranked last: they are predicted to take over 4 \
     times as long as the best, or their simulation would take too long";
-
-impl OnNetwork {
-    /// Returns a sentence about the least time over the ways that packets take, where the cut has a shorter one. Every
-    /// element travels from its root to all ranks along a tree of messages, so no packing of trees is faster.
-    fn limit_of_routing(&self, collective: &Collective) -> Option<String> {
-        let (roots, fabric) = (cut_roots(collective).filter(|_| !collective.is_local())?, &self.part.fabric);
-        // Packings of more ranks are not exact.
-        if !fabric.is_cheap(Roots::Through(0)) {
-            return None;
-        }
-        let cut_ns = fabric.cut(roots).time() * collective.bytes() as f64 / fabric.graph().bytes_per_ns();
-        let usual = fabric.usual_depth(roots, fabric.least_depth(roots).ok()?);
-        if fabric.fluid_ns(roots, usual, collective.bytes()).ok()? <= NOTED * cut_ns {
-            return None;
-        }
-        let over = fabric.routed_over_cut(roots).filter(|&over| over > NOTED)?;
-        let us = over * cut_ns * 1e-3;
-        Some(format!(
-            "over the ways that packets take on this machine, no {} takes less than {us:.3} us, {over:.2} times the cut",
-            collective.kind
-        ))
-    }
-}
 
 impl Target for OnNetwork {
     fn machine(&self) -> Machine {
@@ -315,10 +284,9 @@ impl Target for OnNetwork {
         let is_built = matches!(plan.best().source, TimeSource::Messages | TimeSource::Simulated);
         let built = is_built.then(|| plan.schedule().ok()).flatten();
         let is_partly_simulated = plan.candidates.iter().any(|one| self.is_estimated(one));
-        let fixed = is_partly_simulated.then(|| NOT_SIMULATED.to_owned());
-        let notes: Vec<String> = fixed.into_iter().chain(self.limit_of_routing(&plan.problem.collective)).collect();
+        let note = is_partly_simulated.then(|| NOT_SIMULATED.to_owned());
         let terms = built.and_then(|schedule| schedule_terms(schedule).ok());
-        Ok(Details { terms, note: (!notes.is_empty()).then(|| notes.join("; ")), ..Details::default() })
+        Ok(Details { terms, note, ..Details::default() })
     }
 
     fn predict(&self, schedule: &Schedule, placement: Option<&Placement>) -> Result<Prediction, PlanError> {

@@ -256,16 +256,6 @@ impl Fabric {
         })
     }
 
-    /// The least time of any forest over the ways of messages, over that of the cut, which regards all ways; `None`
-    /// where packings are not exact.
-    pub fn routed_over_cut(&self, roots: Roots) -> Option<f64> {
-        if self.grows() || self.is_alike(roots) || !self.is_cheap(roots) {
-            return None;
-        }
-        let deepest = self.graph.ranks().checked_sub(1)?;
-        Some(self.packing(roots, Some(deepest)).ok()?.time / self.cut(roots).time())
-    }
-
     /// Of many roots, trees with equal shares. The shares of one root's trees are quickly optimized.
     fn grown_packing(&self, roots: Roots, depth: Option<u32>) -> Result<Packing, NoForest> {
         match roots {
