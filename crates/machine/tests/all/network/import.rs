@@ -77,7 +77,7 @@ fn h100_boxes_join_by_their_interfaces() {
         let rates: Vec<f64> = plane.leaving(shared).map(|id| four.link_speed(&plane, id).gbps).collect();
         assert_eq!(rates, [400.0; 4]);
     }
-    oracle::is_minimal(&plane, &*cluster.routing());
+    oracle::is_minimal(&plane, &*cluster.routing(), cluster.lengths().as_deref());
 }
 
 #[test]
