@@ -153,6 +153,9 @@ def test_every_algorithm_is_accepted(name: str, most: int) -> None:
     served = 0
     for collective in about["collectives"]:
         for machine, shapes in MACHINES:
+            # Of two machines of a kind, few cases are of the last.
+            if most < 9 and machine == "dgx-a100":
+                continue
             for shape in (shape for shape in shapes if math.prod(shape) <= most or shape == shapes[-1]):
                 text = planned(name, collective, machine, shape)
                 if text is None:
