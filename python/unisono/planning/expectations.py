@@ -2,8 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable
-from concurrent.futures import Executor
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from unisono import _core
 from unisono._core import InputError, Machine
@@ -13,6 +12,9 @@ from unisono.base.messages import shown
 from unisono.base.reports import Expectation, ExpectationRow, Expected, PlanReport
 from unisono.machines.descriptions import Shape, with_shape
 from unisono.planning.plans import plan
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 __all__ = ["expect", "has_busbw", "prometheus_text"]
 
@@ -37,7 +39,7 @@ def expect(
     params: dict[str, str] | None = None,
     model: str | None = None,
     as_library: str | None = None,
-    executor: Executor | None = None,
+    executor: "Executor | None" = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Expectation:
     """The times to expect of a collective by its size, in ascending order of bytes.
