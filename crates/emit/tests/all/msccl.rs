@@ -91,7 +91,7 @@ fn every_algorithm_runs_and_reads_back() {
                 for elements in [u64::from(ranks) * 4, 12, 7] {
                     number += 1;
                     // Outside of the long run, few of the cases have many ranks.
-                    if ranks > 5 && !crate::soak::runs(number) {
+                    if ranks > 5 && ranks != 8 && !crate::soak::runs(number) {
                         continue;
                     }
                     let root = if kind.has_root() { u64::from(ranks / 2) } else { 0 };
@@ -137,8 +137,9 @@ fn every_algorithm_runs_and_reads_back() {
     }
     let kinds = refused.keys().filter(|r| !r.contains("is no collective of the format")).collect::<Vec<_>>();
     assert!(kinds.is_empty(), "{kinds:?}");
+    let least = if crate::soak::is_on() { 20 } else { 15 };
     for name in ["binomial", "bruck", "linear", "pairwise", "rabenseifner", "recursive-doubling", "ring"] {
-        assert!(written.get(name).is_some_and(|n| *n > 20), "{name}: {written:?}");
+        assert!(written.get(name).is_some_and(|n| *n > least), "{name}: {written:?}");
     }
     let all = ["cpy", "nop", "r", "rcs", "re", "rrc", "rrcs", "rrs", "s"];
     assert_eq!(types.iter().map(String::as_str).collect::<Vec<_>>(), all, "every step type comes about");
