@@ -15,11 +15,12 @@ def library_choice(
     machine: Machine,
     elements: int,
     dtype: str = "f32",
+    op: str = "sum",
     *,
     places: Sequence[int] | None = None,
     library: str = "nccl",
 ) -> LibraryReport:
-    """A library's choice for a sum, as ``Plan.library``; ``places`` are the accelerators of the ranks.
+    """A library's choice, as ``Plan.library``; ``places`` are the accelerators of the ranks.
 
     Raises:
         InputError: the library is not known, or the machine does not state what its model reads.
@@ -27,7 +28,7 @@ def library_choice(
 
     """
     given = None if places is None else list(places)
-    return _core.library_choice_of(library, collective, machine, elements, dtype, "sum", given)
+    return _core.library_choice_of(library, collective, machine, elements, dtype, op, given)
 
 
 def library_sizes(
