@@ -118,6 +118,12 @@ def test_a_plan_for_nccl_has_lines_of_its_own_algorithms(tmp_path: Path) -> None
         assert tuple(line[3:5]) == expected or (not more and line[3] == "tree")
 
 
+def test_a_line_that_is_not_the_best_of_nccl_says_why(tmp_path: Path) -> None:
+    words = ["plan", "allreduce", "--machine", "dgx-a100", "--bytes", "64KiB", "--fail", "7", "--for", "nccl"]
+    ran = call(*words, "-o", str(tmp_path / "tuner.csv"))
+    assert "not the best of NCCL's own algorithms: NCCL's model is of whole boxes, and dgx-a100 states fail" in ran.out
+
+
 def test_logs_of_nccl_tests_are_read() -> None:
     points = read_log(LOG, "log")
     assert [point.bytes for point in points] == [8, 1 << 20, 1 << 23]

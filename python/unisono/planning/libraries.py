@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from unisono import _core
-from unisono._core import InputError, Machine, UnsupportedError
+from unisono._core import Machine
 from unisono.base.reports import LibraryReport, PlanReport
 
 __all__ = ["library_choice", "library_rows", "library_sizes"]
@@ -44,11 +44,13 @@ def library_sizes(
 
 
 def library_rows(row: dict[str, Any], machine: Machine, report: PlanReport) -> list[dict[str, Any]]:
-    """Rows of a tuning file of NCCL for the sizes of ``row``; none where NCCL's own choice is not known."""
-    try:
-        regions = library_sizes(report["collective"], machine, report["dtype"], report["operator"])
-    except (InputError, UnsupportedError):
-        return []
+    """Rows of a tuning file of NCCL for the sizes of ``row``.
+
+    Raises:
+        InputError, UnsupportedError: NCCL's own choice is not known; the message says why.
+
+    """
+    regions = library_sizes(report["collective"], machine, report["dtype"], report["operator"])
     last = row["last_bytes"]
     topology = machine.describe()["topology"]
     boxes = topology.get("boxes", 1)
