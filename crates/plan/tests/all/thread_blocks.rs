@@ -8,7 +8,9 @@ use unisono_collective::Kind;
 use unisono_emit::{Asked as Given, Choices, EMITTERS, Emitter, IMPORTERS};
 use unisono_lower::File;
 use unisono_machine::Machine;
-use unisono_plan::{Asked, Format, Part, Problem, RunOptions, TimeSource, Timed, place, plan, plan_for, simulate, written};
+use unisono_plan::{
+    Asked, Format, Part, Problem, RunOptions, TimeSource, Timed, place, plan, plan_for, simulate, written,
+};
 use unisono_schedule::verify::Method;
 
 /// The all-pairs allgather of MSCCL on 8 GPUs: for each pair and instance a thread block at both ends, which sends its
