@@ -107,6 +107,8 @@ def test_tuning_reports_have_the_chosen_times(tmp_path: Path) -> None:
         {"cells": [{**cell, "chosen": "none"}]},
         {"cells": 3},
         {"cells": [{**cell, "per_node": 0}]},
+        {"cells": [{**cell, "bytes": "64"}]},
+        {"cells": [{**cell, "contenders": [{"algorithm": "ring", "seconds": 0.0}]}]},
         {"cells": [3]},
     ):
         report.write_text(json.dumps(damaged))
@@ -122,6 +124,9 @@ def test_tuning_reports_have_the_chosen_times(tmp_path: Path) -> None:
         ("# OSU MPI Allreduce Latency Test v7.3\n", "has no times of collectives; it may be cut"),
         (IMB.replace("         1.10         1.30         1.20", ""), "the row is cut, as it has no t_avg"),
         (IMB.replace("#processes = 2", "#processes = 99999999999"), "accepted are 1 to 16777216"),
+        (IMB[: IMB.index("1.20") + 3], "the time is 1.2, without two decimals; the row is cut"),
+        (OSU[: OSU.index("9.50") + 1], "the time is 9, without two decimals; the row is cut"),
+        (IMB, "--ranks 4 is for logs of the OSU benchmarks"),
         ("hello", "is no log of nccl-tests or rccl-tests"),
         ("{", "is no JSON"),
     ],

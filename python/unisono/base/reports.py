@@ -272,6 +272,7 @@ class Expectation(TypedDict):
     model: str
     rates: str | None
     library: str | None
+    failed: list[str]
     rows: list[ExpectationRow]
     notes: list[str]
 

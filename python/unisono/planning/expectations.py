@@ -106,6 +106,7 @@ def expect(
         "model": last["model"],
         "rates": last["rates"],
         "library": last["library"]["name"] if "library" in last else None,
+        "failed": on.describe().get("failed", []),
         "rows": [_row(report) for report in reports],
         "notes": list(dict.fromkeys(notes)),
     }
@@ -160,11 +161,12 @@ def _row(report: PlanReport) -> ExpectationRow:
 
 
 def prometheus_text(expected: Expectation) -> str:
-    """The rows in the text format of Prometheus, as gauges; a value that is None has no line.
+    """The rows in the text format of Prometheus, as gauges; a value that is None has no line, and notes are comments.
 
     Source: Prometheus, "Exposition formats", text-based format 0.0.4.
     """
-    lines: list[str] = []
+    lines = [f"# note: {' '.join(note.split())}" for note in expected["notes"]]
+    failed = {"failed": " ".join(expected["failed"])} if expected["failed"] else {}
     for metric, meaning in _METRICS:
         name = f"unisono_expected_{metric}"
         samples = []
@@ -178,6 +180,8 @@ def prometheus_text(expected: Expectation) -> str:
                         "bytes": row["bytes"],
                         "of": of,
                         "ranks": expected["ranks"],
+                        "dtype": expected["dtype"],
+                        **failed,
                     }
                     samples.append(f"{name}{{{_labels(labels)}}} {value!r}")
         if samples:

@@ -14,9 +14,6 @@ use crate::{Description, MachineError, MachineText, Shape};
 /// Rates of links that are accepted.
 pub(super) const RATES_GBPS: RangeInclusive<f64> = 1e-9..=1e15;
 
-const FAILED: &str =
-    "links or nodes of the machine failed, in every plane; packets take the shortest ways that are left";
-
 /// What is bought, in dollars.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -198,7 +195,10 @@ impl Network {
                 self.name
             )
         });
-        let failed = (!self.failed.is_empty()).then(|| FAILED.to_owned());
+        let failed = (!self.failed.is_empty()).then(|| {
+            let names = excerpt(&self.failed.join(", "));
+            format!("failed in every plane: {names}; packets take the shortest ways that are left")
+        });
         failed.into_iter().chain(self.rates_note()).chain(bare).chain(self.notes.iter().cloned()).collect()
     }
 

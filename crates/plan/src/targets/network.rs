@@ -259,7 +259,8 @@ impl Target for OnNetwork {
     }
 
     fn is_estimated(&self, timed: &Timed) -> bool {
-        matches!(self.model, Model::Packets(_)) && timed.source != TimeSource::Simulated
+        let is_simulated = matches!(timed.source, TimeSource::Simulated | TimeSource::Estimated);
+        matches!(self.model, Model::Packets(_)) && !is_simulated
     }
 
     fn build(&self, collective: Collective, candidate: &Timed) -> Result<Placed, PlanError> {
@@ -281,7 +282,8 @@ impl Target for OnNetwork {
 
     fn details(&self, plan: &Plan) -> Result<Details, PlanError> {
         // A candidate that was timed by its exchanges may be too large to be built for its terms.
-        let is_built = matches!(plan.best().source, TimeSource::Messages | TimeSource::Simulated);
+        let is_built =
+            matches!(plan.best().source, TimeSource::Messages | TimeSource::Simulated | TimeSource::Estimated);
         let built = is_built.then(|| plan.schedule().ok()).flatten();
         let is_partly_simulated = plan.candidates.iter().any(|one| self.is_estimated(one));
         let note = is_partly_simulated.then(|| NOT_SIMULATED.to_owned());
