@@ -161,6 +161,19 @@ def test_an_ideal_library_breaks_nothing_and_a_slow_collective_is_named() -> Non
         assert all(of.seconds > of.other_seconds for of in found)
 
 
+def test_the_least_of_several_times_counts() -> None:
+    draw = random.Random(11)
+    for _ in range(100):
+        names, sizes = draw.sample(sorted(IDEAL), 5), draw.sample(range(1, 1 << 20), 4)
+        points = [Measured(name, 6, 1, size, draw.uniform(1e-6, 9e-6)) for name in names for size in sizes]
+        slower = [Measured(p.collective, 6, 1, p.bytes, p.seconds * draw.uniform(1, 9)) for p in points]
+        again = [*points, *draw.sample(slower, 12)]
+        draw.shuffle(again)
+        found, expected = violations(again), violations(points)
+        assert found[1] == expected[1]
+        assert sorted(map(str, found[0])) == sorted(map(str, expected[0]))
+
+
 def test_ranks_between_powers_of_two_are_compared_with_the_next() -> None:
     points = [Measured("broadcast", ranks, 1, 8, us * 1e-6) for ranks, us in ((7, 30.0), (8, 20.0), (5, 22.0))]
     [found] = violations(points)[0]
