@@ -2,8 +2,8 @@
 //!
 //! A way is as long as the sum of its links. Of two ways the one that passes fewer accelerators is shorter, since these
 //! compute and do not route; then the one whose cables count less; then the one of fewer cables. A cable counts 1 if it
-//! is more than a quarter as fast as the fastest of the plane, 4 if more than a sixteenth, and so on, where parallel
-//! cables are one. So NVLink comes before PCIe, two cables of 800 Gb/s before one of 50, and cables of a like rate are
+//! is more than a quarter as fast as the fastest that an accelerator has, 4 if more than a sixteenth, and so on, where
+//! parallel cables are one; trunks between switches make no cable of an accelerator slow. So NVLink comes before PCIe, two cables of 800 Gb/s before one of 50, and cables of a like rate are
 //! used together. Lengths are sums, so every node on a way agrees on the rest of it (Sobrino: Algebra and algorithms
 //! for QoS path computation, 2002), and where all cables have one rate the ways are those of the fewest cables.
 
@@ -33,7 +33,8 @@ pub fn lengths(plane: &Plane, own: Speed) -> Vec<u64> {
         poll();
         *rates.entry((link.from, link.to)).or_default() += gbps(link.speed);
     }
-    let fastest = rates.values().copied().fold(0.0, f64::max);
+    let of_accelerators = rates.iter().filter(|((from, _), _)| *from < plane.accelerators());
+    let fastest = of_accelerators.map(|(_, rate)| *rate).fold(0.0, f64::max);
     let counts = |rate: f64| {
         let mut counts = 1;
         while counts < MOST && rate * (ALIKE * counts) as f64 <= fastest {
