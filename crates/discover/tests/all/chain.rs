@@ -29,7 +29,8 @@ fn agreeing_again_and_again_changes_no_number_and_no_difference() {
     for (wrong, every) in (0..30).flat_map(|wrong| (1..8).map(move |every| (wrong, every))) {
         let (mut whole, mut a, mut b) = (Chain::default(), Chain::default(), Chain::default());
         for k in 0..30u64 {
-            [&mut whole, &mut a].map(|chain| chain.push(k % 7));
+            whole.push(k % 7);
+            a.push(k % 7);
             b.push(if k == wrong { 9 } else { k % 7 });
             if k < wrong && k % every == 0 {
                 a.agreed();
