@@ -71,8 +71,8 @@ fn shares_of_packets_have_one_verdict_at_all_sizes() {
                 let asked = Asked { elements: Some(chunks * grains * 4), ..Asked::default() };
                 check(&plan.to_string(), &asked, Options::default()).is_ok_and(|found| found.diagnostics.is_empty())
             };
-            let found = holds(3);
-            assert_eq!(found, holds(3 << 12), "{name}: {what}");
+            let found = holds(6);
+            assert_eq!(found, holds(6 << 12), "{name}: {what}");
             assert!(found || !what.is_empty(), "{name}");
             accepted += usize::from(found);
             for seed in 0..u64::from(crate::soak::cases(if found { 20 } else { 0 })) {
