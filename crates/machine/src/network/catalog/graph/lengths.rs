@@ -1,11 +1,12 @@
 //! Lengths of links, by which packets take fast cables first.
 //!
-//! A way is as long as the sum of its links. Of two ways the one that passes fewer accelerators is shorter, since these
-//! compute and do not route; then the one whose cables count less; then the one of fewer cables. A cable counts 1 if it
-//! is more than a quarter as fast as the fastest that an accelerator has, 4 if more than a sixteenth, and so on, where
-//! parallel cables are one; trunks between switches make no cable of an accelerator slow. So NVLink comes before PCIe, two cables of 800 Gb/s before one of 50, and cables of a like rate are
-//! used together. Lengths are sums, so every node on a way agrees on the rest of it (Sobrino: Algebra and algorithms
-//! for QoS path computation, 2002), and where all cables have one rate the ways are those of the fewest cables.
+//! A way is as long as the sum of its links. Of two ways the one that passes fewer accelerators is shorter, since
+//! these compute and do not route; then the one whose cables count less; then the one of fewer cables. A cable counts
+//! 1 if it is more than a quarter as fast as the fastest that an accelerator has, 4 if more than a sixteenth, and so
+//! on, where parallel cables are one; trunks between switches make no cable of an accelerator slow. So NVLink comes
+//! before PCIe, two cables of 800 Gb/s before one of 50, and cables of a like rate are used together. Lengths are
+//! sums, so every node on a way agrees on the rest of it (Sobrino: Algebra and algorithms for QoS path computation,
+//! 2002), and where all cables have one rate the ways are those of the fewest cables.
 
 use std::{
     cmp::Reverse,
