@@ -180,7 +180,7 @@ def _report(name: str) -> _Read:
 def _part(name: str) -> _Read:
     part = read_json(name)
     points = part.pop("points")
-    # What was asked for is text by which parts are told apart.
+    # The request is text by which parts are told apart.
     part.pop("asked", None)
     return part, [{key: _flat(row)[key] for key in list(row)[:8]} for row in points], ""
 

@@ -192,7 +192,7 @@ def test_times_of_nccl_are_fitted_on_networks_of_gpus(tmp_path: Path) -> None:
 
 
 def log_of(points: list[Measured], *, is_named: bool, some: random.Random) -> str:
-    """What nccl-tests print for points of one collective and number of GPUs."""
+    """The lines that nccl-tests print for points of one collective and number of GPUs."""
     of = points[0]
     share = {"allreduce": 2.0, "allgather": 1.0}[of.collective] * (of.ranks - 1) / of.ranks
     test, redop = {"allreduce": ("all_reduce", "sum"), "allgather": ("all_gather", "none")}[of.collective]

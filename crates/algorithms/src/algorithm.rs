@@ -59,7 +59,7 @@ pub struct Info {
     pub needs: &'static [Means],
     /// Whether it is made of other algorithms that its parameters name; listings of plain algorithms leave it out.
     pub composed: bool,
-    /// Whether the best of the settings that it lists, by their times, is taken where parameters are not given.
+    /// The best of the settings that it lists, by their times, is taken where parameters are not given.
     pub best_of_listed: bool,
 }
 

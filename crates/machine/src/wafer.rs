@@ -123,7 +123,7 @@ impl Description for Wafer {
 }
 
 impl Wafer {
-    /// What closed forms leave out where a router holds fewer wavelets than those of the presets.
+    /// A sentence about stalls that no closed form has: a router holds fewer wavelets than those of the presets.
     fn short_queues(&self) -> Option<String> {
         let effect = if self.queue_depth == 1 { "halve the rate of each link" } else { "hold up blocks that meet" };
         (self.queue_depth < queue_depth()).then(|| {

@@ -57,7 +57,7 @@ def reading(path: str | bytes | os.PathLike[str], what: str, wanted: tuple[str, 
 
 
 def is_gpu_plan(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is an execution plan of MSCCL++, rather than a schedule."""
+    """Returns whether a file is an execution plan of MSCCL++, rather than a schedule."""
     name = file_name(path)
     return name.endswith(".json") and Path(name).is_file() and _core.is_gpu_plan(read_text(path))
 
@@ -126,7 +126,7 @@ def _ends(*endings: str) -> Callable[[str, bytes], bool]:
 
 
 def _holds(*keys: str) -> Callable[[str, bytes], bool]:
-    """Whether a file is JSON whose beginning names all these keys."""
+    """Returns whether a file is JSON whose beginning names all these keys."""
     return lambda _, head: head.lstrip()[:1] == b"{" and all(f'"{key}"'.encode() in head for key in keys)
 
 

@@ -221,7 +221,7 @@ impl Messages<'_> {
 struct Progress {
     /// The instruction that received a chunk.
     received: Vec<Option<InstrId>>,
-    /// What came from below.
+    /// The sums that came from below.
     arrived: Vec<Vec<Operand>>,
     /// The instruction that ends the sum of a chunk at its root.
     made: Vec<Option<InstrId>>,

@@ -1,6 +1,6 @@
 //! Alpha and beta of registers, and the paper's closed forms for them.
 //!
-//! Where buffers do not cover the way of a packet to the next switch and of its credit back, a full buffer takes that
+//! If buffers do not cover the way of a packet to the next switch and of its credit back, a full buffer takes that
 //! long: of all circuits of the simulation's equations (`crates/sim/src/collective_engine/sweep.rs`) the one between
 //! two neighbors is the longest for a packet.
 
@@ -89,7 +89,7 @@ struct Shares {
     uses: u8,
 }
 
-/// What a bit takes, ns, where embeddings share links, memories and engines.
+/// The time of a bit, ns, where embeddings share links, memories and engines.
 struct Rates<'a> {
     machine: &'a InNetwork,
     layout: &'a Layout,

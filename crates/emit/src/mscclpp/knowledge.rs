@@ -109,7 +109,7 @@ impl Known {
         self.weak.contains(event.tick) || event.packets.is_some_and(|n| self.writers.contains(n))
     }
 
-    /// What a packet passes on.
+    /// The knowledge that a packet passes on.
     fn reads(&self) -> Self {
         Self { strong: Rc::default(), ..self.clone() }
     }

@@ -222,7 +222,7 @@ impl<'a> Grower<'a> {
         self.cost[slot] = self.prices[slot] * (self.floor + (self.steepness * (busy - 1.0)).min(MOST_EXPONENT).exp());
     }
 
-    /// Whether a message from a rank may have gone a way of this length when it comes to a node.
+    /// Returns true where a message from a rank may have gone a way of this length when it comes to a node.
     fn is_way(&self, from: u32, to: u32, length: u64) -> bool {
         let nodes = self.graph.nodes() as usize;
         let Some(of) = &self.links else { return true };
