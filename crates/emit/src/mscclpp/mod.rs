@@ -30,6 +30,7 @@ mod run;
 mod shared;
 mod sized;
 mod sizes;
+mod step;
 mod stuck;
 mod together;
 mod unit;
