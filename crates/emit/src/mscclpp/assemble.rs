@@ -14,7 +14,7 @@ use super::{
     together::{fused, turned},
 };
 
-/// What a thread block uses: indices into the lists of its GPU.
+/// The channels and buffers that a thread block uses, as indices into the lists of its GPU.
 #[derive(Default)]
 struct Lists {
     memory: Used,
@@ -64,7 +64,7 @@ impl Exporter<'_> {
         let is_ll = self.is_ll();
         // A GPU shifts the packets that it writes by half of its own scratch memory, so all have the same.
         let same = (0..c.ranks).map(|gpu| self.scratch_chunks(gpu)).max().filter(|_| is_ll);
-        // The second half begins at whole 16 bytes, also where an allocation does not divide into chunks.
+        // The second half begins at a multiple of 16 bytes, also if an allocation does not divide into chunks.
         let is_odd = is_ll && !(input / self.form.unit).is_power_of_two();
         let gpus = (0..c.ranks).map(|id| {
             let scratch = same.unwrap_or_else(|| self.scratch_chunks(id));

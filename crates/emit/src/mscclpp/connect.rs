@@ -1,4 +1,4 @@
-//! What the executor sets up before a plan runs: channels between GPUs, groups of GPUs behind switches, and the indices
+//! The set-up of the executor before a plan runs: channels between GPUs, groups of GPUs behind switches, and the indices
 //! of thread blocks into them.
 //!
 //! Source: microsoft/mscclpp, `src/core/executor/executor.cc` and `src/core/switch_channel.cc` at commit 1f5f065d.

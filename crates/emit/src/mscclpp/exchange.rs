@@ -96,8 +96,8 @@ impl Exporter<'_> {
         }
     }
 
-    /// One signal to each thread block that reads what the instruction has put. Puts on port channels are flushed:
-    /// before the signals where these are on other channels, and else after them.
+    /// Signals each thread block that reads the data of the instruction's puts. Puts on port channels are flushed: before
+    /// the signals if these are on other channels, and else after them.
     pub(super) fn signal(&mut self, id: InstrId, at: At, readers: &[At], puts: Vec<PortPut>) {
         let others = readers.iter().filter(|reader| self.is_port(at.0, reader.0));
         let is_on_its_own_channel = others.clone().all(|reader| puts.iter().any(|(_, on)| on == reader));
@@ -154,8 +154,8 @@ impl Exporter<'_> {
         self.signal(id, at, &readers, Vec::new());
     }
 
-    /// What GPUs tell each other at their end: leaders those that have not read what a switch has stored, since it
-    /// accesses their memory, and receivers of packets their senders.
+    /// Adds the signals at the end of the plan. A leader signals each GPU whose memory its switch accessed and that has
+    /// not read the result; a receiver of packets signals their senders.
     pub(super) fn end(&mut self) {
         let last = std::mem::take(&mut self.last);
         let at = |gpu: u32| (gpu, last[gpu as usize]);

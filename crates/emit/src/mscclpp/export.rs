@@ -8,12 +8,11 @@
 //!
 //! Several thread blocks can share the work of each of these ([`Form::shares`]): each does its share of every
 //! operation, with channels and semaphores of its own. They never wait for each other, so each share of a slice has to
-//! be read where it was written: by the same share of a slice of the same chunks. Where slices are cut differently,
-//! operations on single chunks are ([`Form::pieces`]).
+//! be read by the share that has written it: by the same share of a slice of the same chunks. If slices are cut
+//! differently, operations are on single chunks ([`Form::pieces`]).
 //!
-//! GPUs of one box have memory channels, and those of different boxes port channels. What a switch does is asked for by
-//! a GPU ([`super::behind_switches`]). All plans are right where input and output are one memory too
-//! ([`super::alias`]).
+//! GPUs of one box have memory channels, and those of different boxes port channels. A GPU asks for the work of a switch
+//! ([`super::behind_switches`]). All plans are also right if input and output are one memory ([`super::alias`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -84,7 +83,7 @@ pub struct Exporter<'a> {
 
 impl<'a> Exporter<'a> {
     /// # Errors
-    /// A plan cannot express what the switches of the schedule do.
+    /// A plan cannot express the work of the switches of the schedule.
     pub fn new(schedule: &'a Schedule, flow: &'a Flow, order: &'a [InstrId], form: Form<'a>) -> Result<Self, String> {
         let (unit, box_of) = (form.unit, |gpu: u32| form.boxes[gpu as usize]);
         let switches = requests(schedule, flow, order, unit, &box_of)?;
@@ -234,7 +233,7 @@ impl<'a> Exporter<'a> {
         }
     }
 
-    /// What a GPU copies before all else: its input if the output may be written over it, and to the output of a
+    /// Adds the first copies of a GPU: of its input, if the output may be written over it, and to the output of a
     /// broadcast's root.
     fn before(&mut self, at: At) {
         let n = at.0 as usize;
@@ -332,7 +331,7 @@ impl<'a> Exporter<'a> {
         self.signal(id, at, &readers, puts);
     }
 
-    /// The thread blocks of other GPUs that read what an instruction pushes.
+    /// Returns the thread blocks of other GPUs that read the data that an instruction pushes.
     pub(super) fn readers(&self, id: InstrId, at: At) -> Vec<At> {
         let mut readers = Vec::new();
         for (stream, span) in self.flow.pushes(self.schedule, id) {

@@ -10,7 +10,7 @@ use super::{
     step::Step,
 };
 
-/// Remote destinations in the same box, with what goes there, and those in others.
+/// Remote destinations in the same box and in other boxes, and the thread blocks that read them.
 struct Remote<'a> {
     near: Vec<Slice>,
     far: Vec<(u32, Slice)>,

@@ -32,7 +32,7 @@ impl Step {
         Self { ends, channel: Some(channel), ..Self::new(name) }
     }
 
-    /// An operation on data, which is remote or behind a switch where a destination is.
+    /// An operation on data. A remote destination, or one behind a switch, gives the operation its type of channel.
     pub fn moving(name: Name, sources: &[Slice], sinks: &[Slice]) -> Self {
         let channel = sinks.iter().find_map(|sink| match (sink.switch_channel_id, sink.buffer_id) {
             (Some(_), _) => Some(ChannelType::Switch),
