@@ -43,8 +43,8 @@ pub struct SdkTarget {
     /// Microthreads among which a program chooses one for each thread. If the list is empty, the queue of an operation
     /// determines its microthread.
     pub microthreads: &'static [u8],
-    /// Cycles that a wavelet takes from router to router, with which scripts align the clocks of PEs; `None` if they are
-    /// not published.
+    /// Cycles that a wavelet takes from router to router, with which scripts align the clocks of PEs; `None` if they
+    /// are not published.
     pub hop_cycles: Option<u32>,
     /// Positions of a color beside the first.
     pub extra_positions: usize,

@@ -96,8 +96,8 @@ impl Exporter<'_> {
         }
     }
 
-    /// Signals each thread block that reads the data of the instruction's puts. Puts on port channels are flushed: before
-    /// the signals if these are on other channels, and else after them.
+    /// Signals each thread block that reads the data of the instruction's puts. Puts on port channels are flushed:
+    /// before the signals if these are on other channels, and else after them.
     pub(super) fn signal(&mut self, id: InstrId, at: At, readers: &[At], puts: Vec<PortPut>) {
         let others = readers.iter().filter(|reader| self.is_port(at.0, reader.0));
         let is_on_its_own_channel = others.clone().all(|reader| puts.iter().any(|(_, on)| on == reader));

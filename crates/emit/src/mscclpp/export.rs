@@ -11,8 +11,8 @@
 //! be read by the share that has written it: by the same share of a slice of the same chunks. If slices are cut
 //! differently, operations are on single chunks ([`Form::pieces`]).
 //!
-//! GPUs of one box have memory channels, and those of different boxes port channels. A GPU asks for the work of a switch
-//! ([`super::behind_switches`]). All plans are also right if input and output are one memory ([`super::alias`]).
+//! GPUs of one box have memory channels, and those of different boxes port channels. A GPU asks for the work of a
+//! switch ([`super::behind_switches`]). All plans are also right if input and output are one memory ([`super::alias`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 

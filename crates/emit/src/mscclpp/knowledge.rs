@@ -2,8 +2,8 @@
 //!
 //! The threads of a thread block run its operations independently of each other until they meet, so an access is
 //! complete only after the next `nop` or barrier, and a wait holds for the accesses after the next one. A signal passes
-//! on the accesses that were complete when the threads met last. There are three sets. The accesses of a thread block are over in its
-//! order, so the first two are a number for each thread block ([`Clock`]):
+//! on the accesses that were complete when the threads met last. There are three sets. The accesses of a thread block
+//! are over in its order, so the first two are a number for each thread block ([`Clock`]):
 //!
 //! * **strong**: accesses whose writes are visible and whose reads are over;
 //! * **weak**: accesses whose reads are over. Relaxed signals pass this on;

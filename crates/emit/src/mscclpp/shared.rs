@@ -3,8 +3,9 @@
 //! after the one before it, by barriers and semaphores of the GPU between meetings of the threads.
 //!
 //! If that holds for one run, it holds for all. Take the first step of another run that gets another signal than here:
-//! the use before it has not happened there. But the steps that order the two here have happened in the same way there, since
-//! all earlier steps are alike. A step that waits forever counts as a use too, since it could come earlier in another run.
+//! the use before it has not happened there. But the steps that order the two here have happened in the same way there,
+//! since all earlier steps are alike. A step that waits forever counts as a use too, since it could come earlier in
+//! another run.
 
 use std::collections::BTreeMap;
 

@@ -2,9 +2,9 @@
 //! does.
 //!
 //! A wavelet goes by a chain to the first PE, a barrier. The first PE samples its clock, broadcasts, and receives the
-//! broadcast of the last PE, which sends the received vector back; after [`ROUNDS`] such rounds it samples again. No other
-//! clock is read, and no program waits for a common start, so nothing is calibrated. A broadcast takes (end - start) /
-//! (2 rounds).
+//! broadcast of the last PE, which sends the received vector back; after [`ROUNDS`] such rounds it samples again. No
+//! other clock is read, and no program waits for a common start, so nothing is calibrated. A broadcast takes (end -
+//! start) / (2 rounds).
 //!
 //! The way back is the program mirrored, on colors of its own. The barrier takes two colors, an input and an output
 //! queue.

@@ -5,8 +5,8 @@
 //! algorithm of the library has a condition of its own (a built-in operator, a count of at least P), the row repeats
 //! it, so that no choice falls back in silence. `comm_size<N` is avoided: some releases take it as `<=`.
 //!
-//! Source: MPICH, `src/mpi/coll/src/csel.c`, `src/mpi/coll/coll_algorithms.txt`, `coll_csel.h` for the meaning of sizes;
-//! the names were compared with those inside libmpi.so of MPICH 5.0.2.
+//! Source: MPICH, `src/mpi/coll/src/csel.c`, `src/mpi/coll/coll_algorithms.txt`, `coll_csel.h` for the meaning of
+//! sizes; the names were compared with those inside libmpi.so of MPICH 5.0.2.
 
 use unisono_collective::{DecisionTable, Kind, OperatorClass};
 
