@@ -249,6 +249,10 @@ fn groups_agree_between_ranks() {
             "it is allgather of 64 bytes, where rank 0 of the same group makes allreduce of 64 bytes",
         ),
         (
+            read(&ranks(3, |rank| file(&[of(1, if rank < 2 { 64 } else { 32 }, 0)])), true),
+            "it is reduce of 32 bytes with root 0, where rank 0 of the same group makes reduce of 64 bytes with root 0",
+        ),
+        (
             broadcast(2),
             "it is broadcast of 64 bytes with root 1, where rank 0 of the same group makes broadcast of 64 bytes with \
              root 0",

@@ -277,6 +277,16 @@ fn costs_follow_from_shapes() {
     let entry = "  %l = f32[1000]{0} broadcast(%x), dimensions={}\n  %q = s32[] partition-id()\n  \
                  ROOT %f = f32[8]{0} fusion(%l, %q), kind=kLoop, calls=%fused\n";
     assert_eq!(counted(fused, entry), (0.0, 32.0 + 4.0 + 32.0));
+    // Operations on a part of a large array read and write that part alone.
+    let part = "  %l = f32[1000]{0} broadcast(%x), dimensions={}\n  %p = f32[8]{0} reshape(%x)\n  %q = s32[] partition-id()\n  \
+                ROOT %d = ";
+    for operation in [
+        "f32[8]{0} dynamic-slice(%l, %q), dynamic_slice_sizes={8}",
+        "f32[1000]{0} dynamic-update-slice(%l, %p, %q)",
+        "f32[1000]{0} scatter(%l, %q, %p), to_apply=%sum",
+    ] {
+        assert_eq!(counted(SUM, &format!("{part}{operation}\n")), (0.0, 2.0 * 32.0), "{operation}");
+    }
     // Rows of 5 in parts of unknown lengths by 2 matrices; and 2 sums over parts of 7 rows.
     let parts = "  %a = f32[5,7]{1,0} reshape(%x)\n  %b = f32[2,7,11]{2,1,0} reshape(%x)\n  %l = s32[2]{0} reshape(%x)\n  \
                  ROOT %d = f32[5,11]{1,0} ragged-dot(%a, %b, %l), lhs_contracting_dims={1}, rhs_contracting_dims={1}, \
