@@ -43,6 +43,29 @@ fn check(graph: &Graph, scatter: &Scatter) {
     assert!((busy / f64::from(scatter.chunks) - scatter.time).abs() < 1e-9 * scatter.time);
 }
 
+/// Every message takes as few links as any way between its ends, over relays and ranks.
+fn check_shortest(graph: &Graph, scatter: &Scatter) {
+    let Trees::Listed(trees) = &scatter.trees else { panic!("trees of all ranks") };
+    let links = |from: u32, to: u32| {
+        let mut distance = vec![usize::MAX; graph.nodes() as usize];
+        distance[from as usize] = 0;
+        let mut queue = std::collections::VecDeque::from([from]);
+        while let Some(at) = queue.pop_front() {
+            for &arc in graph.leaving(at) {
+                let next = graph.arcs()[arc as usize].to;
+                if distance[next as usize] == usize::MAX {
+                    distance[next as usize] = distance[at as usize] + 1;
+                    queue.push_back(next);
+                }
+            }
+        }
+        distance[to as usize]
+    };
+    for edge in trees.iter().flat_map(|tree| &tree.hops).map(|hop| &hop.edge) {
+        assert_eq!(edge.way.len(), links(edge.from, edge.to), "{} to {}", edge.from, edge.to);
+    }
+}
+
 #[test]
 fn messages_are_cut_at_every_batch() {
     assert_eq!(batches(3, 6, 4).collect::<Vec<_>>(), [(3, 1), (4, 4), (8, 1)]);
@@ -87,6 +110,7 @@ proptest! {
         prop_assert!(any.time < 1.1 * flow.time(), "{} {}", any.time, flow.time());
         let shortest = fabric.scatter(3).unwrap();
         check(&graph, &shortest);
+        check_shortest(&graph, &shortest);
         prop_assert!(shortest.time >= flow.time() * (1.0 - 1e-9));
         let messages = shortest.timetable(&graph, 2, 0.0);
         prop_assert!(shortest.end(&graph, 2, 0.0, None).0 >= 3.0 * shortest.time * (1.0 - 1e-9));
