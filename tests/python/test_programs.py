@@ -531,6 +531,11 @@ def test_goal_is_a_program(tmp_path: Path) -> None:
     text = "num_ranks 2\nrank 0 {\na: calc 5000\nb: send 8b to 1\nb requires a\n}\nrank 1 {\nrecv 8b from 0\n}\n"
     (tmp_path / "a.goal").write_text(text)
     assert un.step(tmp_path / "a.goal", "torus2d-small")["seconds"] > 5e-6
+    # A send is done when it starts, so the calc behind it runs while the message is on its way.
+    long = text.replace("8b", "1048576b").replace("a: calc 5000\nb: send", "a: calc 50000\nb: send")
+    (tmp_path / "b.goal").write_text(long.replace("b requires a", "a requires b"))
+    run = un.simulate_goal(tmp_path / "b.goal", machine="torus2d-small")
+    assert un.step(tmp_path / "b.goal", "torus2d-small")["seconds"] == pytest.approx(run.seconds, rel=1e-3)
     ranks = (f"rank {n} {{\na: recv 8b from {1 - n}\nb: send 8b to {1 - n}\nb requires a\n}}\n" for n in range(2))
     circle = "num_ranks 2\n" + "".join(ranks)
     for wrong, message in [
