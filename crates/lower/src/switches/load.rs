@@ -5,7 +5,7 @@ use unisono_machine::in_network::{Layout, MEMORY, Port};
 
 use super::{
     Configured,
-    registers::{ENGINE, NONE, ports},
+    registers::{NONE, ports},
 };
 
 /// Logical edges on each direction of each link.
@@ -58,7 +58,7 @@ pub fn loads<'a>(layout: &Layout, all: impl IntoIterator<Item = &'a Configured>)
     let mut of = LinkLoads::new(layout);
     for embedding in all.into_iter().flat_map(|c| &c.embeddings) {
         for &(switch, r) in &embedding.registers {
-            let up = Some(r.request_output).filter(|&port| port != NONE && port < ENGINE);
+            let up = Some(r.request_output).filter(|&port| port != NONE);
             for port in up.into_iter().chain(ports(r.response_outputs & !(1 << MEMORY))) {
                 let row = of.row(switch, port);
                 of.loads[row] = of.loads[row].saturating_add(1);
