@@ -29,7 +29,6 @@ pub enum CollectiveError {
     EmptyRow { row: String, class: &'static str },
 }
 
-/// Returns the article of a noun.
 fn article(noun: &str) -> &'static str {
     if noun.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" }
 }

@@ -1,13 +1,13 @@
 //! N-way dissemination: in every round each rank sends to `ways` ranks after it and receives from as many before it, so
 //! ceil(log_{ways+1} P) rounds reach all.
 //!
-//! In a barrier a rank that has heard of l ranks, itself included, hears next from the ranks l, 2l, ... before; hearing
-//! of a rank twice does no harm. An allreduce must take each operand once, for any P: the number l of operands that a
+//! In a barrier a rank with news of l ranks, itself included, receives next from the ranks l, 2l, ... before; the same
+//! news twice does no harm. An allreduce must take each operand once, for any P: the number l of operands that a
 //! rank has beside its own grows by the digits d of P-1 in base ways+1, l -> (ways+1) l + d. In such a round d of the
 //! senders include their own operand and the others do not. If P is a power of ways+1 all senders include it, which is
 //! the classic pattern.
 //! T = ceil(log_{ways+1} P)(alpha + ways n beta + ways n gamma).
-//! Each rank starts with another operand, so ranks may differ in the last bits, unless one round does it.
+//! Each rank adds in an order of its own, so ranks may differ in the last bits, unless there is one round.
 //! Source: Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization", 1988; Hoefler et al., "Fast barrier
 //! synchronization for InfiniBand", 2006 (n ways); Bruck, Ho, "Efficient global combine operations in multi-port
 //! message-passing systems", 1993 (any P).

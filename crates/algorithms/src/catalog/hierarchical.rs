@@ -65,7 +65,6 @@ impl<'a> Levels<'a> {
         Ok(Self { case, params, node, dealt: dealt.is_some(), lanes })
     }
 
-    /// Returns the ranks of each node.
     fn nodes(&self) -> Vec<Vec<NodeId>> {
         let ranks = self.case.collective.ranks;
         if self.dealt {

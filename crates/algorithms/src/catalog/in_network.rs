@@ -145,7 +145,6 @@ fn cuts<'a>(case: &Case<'a>, params: &Params) -> Option<(&'a Fabric, Cuts)> {
     Some((fabric, Cuts { trees, chunks: chunks.unwrap_or_else(usual) }))
 }
 
-/// Returns the bytes of the part of one tree.
 fn part_bytes(c: &Collective, trees: u32) -> u64 {
     u64::from(c.elements.div_ceil(trees)) * c.element_bytes()
 }
@@ -164,7 +163,6 @@ fn on_network(c: &Collective, fabric: &Fabric) -> Vec<Params> {
     all
 }
 
-/// Returns the registers of a case.
 fn configure(case: &Case, params: &Params) -> Result<Configured, AlgorithmError> {
     let Place::Switches(site) = case.place else { return Err(lacks(&INFO, case.offers())) };
     let c = &case.collective;

@@ -1,5 +1,5 @@
-//! Neighbor exchange: an allgather in P/2 rounds among an even number of ranks, each of which talks to its two
-//! neighbors only.
+//! Neighbor exchange: an allgather in P/2 rounds among an even number of ranks, each of which exchanges messages with
+//! its two neighbors only.
 //!
 //! Pairs exchange their blocks. Then every rank exchanges two blocks a round, with its two neighbors by turns, and
 //! sends the blocks that it received in the round before.
@@ -46,7 +46,7 @@ impl RankAlgorithm for Neighbor {
     fn emit(&self, b: &mut Builder, case: &Case, _: &Params) -> Result<(), AlgorithmError> {
         let c = case.collective;
         let (p, len, rounds) = (c.ranks, c.elements, c.ranks / 2);
-        // In even rounds a rank talks to its partner in the pair, in odd rounds to its other neighbor.
+        // In even rounds a rank exchanges with its partner in the pair, in odd rounds to its other neighbor.
         let peer = |r: u32, round: u32| if (r + round).is_multiple_of(2) { (r + 1) % p } else { (r + p - 1) % p };
         let streams: Vec<Operand> = (0..2)
             .flat_map(|round| (0..p).map(move |r| (r, round)))

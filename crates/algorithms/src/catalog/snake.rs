@@ -25,7 +25,6 @@ const INFO: Info = Info {
     ..Info::ON_GRID
 };
 
-/// Returns all PEs along the snake.
 fn path(grid: Grid) -> Vec<NodeId> {
     let pe = |i: u32| {
         let (r, c) = grid.row_col(i);

@@ -119,7 +119,6 @@ fn window(tree: &SpanningTree, fabric: &Fabric, chunk_bytes: u64, signal_ns: f64
 /// The lane of ranks that only send, for all trees, in the order of the chunks.
 const LEAVES: u32 = 0;
 
-/// Writes the instructions of one tree.
 struct Emitter<'a> {
     c: &'a Collective,
     tree: &'a SpanningTree,

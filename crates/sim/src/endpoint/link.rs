@@ -9,7 +9,6 @@ pub(super) struct Link {
     pub owner: u32,
 }
 
-/// The task is done.
 const DONE: u32 = 1 << 31;
 /// The task waits for no other task.
 const FREE: u32 = 1 << 30;

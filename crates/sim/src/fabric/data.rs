@@ -69,7 +69,6 @@ impl Data {
         }
     }
 
-    /// Returns the input of a rank.
     fn input(&self, rank: u32, element: u32) -> u32 {
         self.wavelet(u32::from(self.by_rank[rank as usize] ^ self.by_element[element as usize]))
     }

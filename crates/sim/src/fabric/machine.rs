@@ -312,7 +312,6 @@ impl<'a> Machine<'a> {
         self.tiles.clear();
     }
 
-    /// Joins all tiles to one.
     fn join_tiles(&mut self) {
         let mut rest = self.tiles.split_off(1.min(self.tiles.len()));
         let Some(all) = self.tiles.first_mut() else { return };

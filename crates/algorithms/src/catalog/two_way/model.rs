@@ -7,7 +7,7 @@
 //!
 //! * *Way*: the block of the first PE makes n-1 hops, behind the block that each lane sends first: h (n-1) + 2b.
 //! * *Work*: a PE in the middle handles n+1 blocks (its own up and down, and n-1 that arrive), half of them in each
-//!   lane. Both lanes end together, and the last block then goes on to the end of the line: (n+1) b + h floor((n-1)/2).
+//!   lane. Both lanes end together, and the last block then moves to the end of the line: (n+1) b + h floor((n-1)/2).
 //! * *Wait*: a PE sends its own block into the queues up to the next PE: q at its own router, q at the next one, q +
 //! * *Wait*: a PE sends its own block into the queues up to the next PE: q at its own router, q at the next one, q +
 //!   T_R at the ramp there, and one wavelet in the operation, r = 3q + T_R + 1 in all. The rest waits until the next PE

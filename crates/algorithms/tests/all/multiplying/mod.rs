@@ -28,7 +28,6 @@ fn built(case: &Case, text: &str) -> Schedule {
     algorithm().build(case, &params).unwrap().schedule
 }
 
-/// Returns the streams among operands.
 fn streams(operands: Operands<'_>) -> impl Iterator<Item = StreamId> + '_ {
     operands.iter().filter_map(|o| if let Operand::Stream(s) = o { Some(s) } else { None })
 }

@@ -56,7 +56,6 @@ pub struct Moves {
 }
 
 impl Moves {
-    /// Counts the colors on which PEs sent.
     #[inline(always)]
     fn count_sent(&mut self, mut sent: Lanes) {
         let mut more = 1;
@@ -272,13 +271,11 @@ fn bits_of(mut word: u32) -> impl Iterator<Item = u32> {
     })
 }
 
-/// Returns the lowest bit.
 #[inline(always)]
 fn first_of(bits: u32) -> u32 {
     bits & bits.wrapping_neg()
 }
 
-/// Returns the union of the bits of all lanes.
 #[inline(always)]
 fn any_of(lanes: &Lanes) -> u32 {
     lanes.iter().fold(0, |any, bits| any | bits)

@@ -3,7 +3,6 @@
 
 use super::{super::packets::LAST, CREDIT, Events, Lane, NEVER, Place, key};
 
-/// A returning credit.
 pub(super) struct Credit {
     pub time: u64,
     pub stamp: u64,

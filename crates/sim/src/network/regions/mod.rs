@@ -46,7 +46,6 @@ struct Shared {
     next_ps: Vec<AtomicU64>,
 }
 
-/// The results of a region.
 struct Done {
     run: endpoint::Run,
     tasks: u64,

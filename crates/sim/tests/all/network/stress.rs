@@ -71,7 +71,7 @@ fn links_carry_what_they_can() {
     }
 }
 
-/// A routing that always goes on around a ring, on one channel: the textbook's deadlock.
+/// A routing that always follows a ring, on one channel: the textbook's deadlock.
 struct Onward(Plane);
 
 impl Routing for Onward {
