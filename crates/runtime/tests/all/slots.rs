@@ -1,4 +1,4 @@
-//! Landing slots are added until nobody waits in a circle, and only then.
+//! Landing slots are added until there is no cycle of waits, and not further.
 
 use unisono_base::NodeId;
 use unisono_collective::{Collective, Dtype, Kind, Operator};
@@ -9,8 +9,8 @@ use unisono_schedule::{
     verify::{Method, Verified},
 };
 
-/// Two ranks send five messages each before they read one. `through_one_place`: each leaves from the same element of
-/// scratch memory, so it must be gone before the next is made.
+/// Two ranks send five messages each before they read one. With `through_one_place`, all are sent from the same element
+/// of scratch memory, so each must have left before the next is written.
 fn exchange(kind: Kind, through_one_place: bool) -> Stored {
     let c = Collective::new(kind, 2, 5, 0, Operator::Sum, Dtype::I64).unwrap();
     let mut b = Builder::new(c);

@@ -6,8 +6,8 @@ fn torus(dims: &[u32]) -> Fabric {
     Fabric::new(crate::common::torus(dims), dims, 0.0)
 }
 
-/// Every chunk of every root reaches every rank, over links, in an order that can run; the busiest arc has the
-/// time.
+/// Checks that every chunk of every root reaches every rank, over links, in an order that can run, and that the time is
+/// that of the busiest arc.
 fn check(fabric: &Fabric, forest: &Forest, chunks: u32) {
     let graph = fabric.graph();
     let ranks = graph.ranks();
@@ -32,7 +32,7 @@ fn check(fabric: &Fabric, forest: &Forest, chunks: u32) {
     assert!((busiest / f64::from(chunks) - forest.time).abs() < 1e-9, "{busiest} {}", forest.time);
 }
 
-/// Every chunk of every root reaches every rank over links, and the busiest link has the time.
+/// Checks that every chunk of every root reaches every rank over links, and that the time is that of the busiest link.
 fn check_ways(fabric: &Fabric, roots: Roots, forest: &Forest) {
     let graph = fabric.routed();
     let rates: std::collections::BTreeMap<(u32, u32), u64> =

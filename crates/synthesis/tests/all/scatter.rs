@@ -11,7 +11,7 @@ use unisono_synthesis::{
     },
 };
 
-/// Every tree reaches every rank once, over ways of relays; the busiest arc has the time.
+/// Checks that every tree reaches every rank once, over ways of relays, and that the time is that of the busiest arc.
 fn check(graph: &Graph, scatter: &Scatter) {
     let mut load = vec![0.0; graph.arcs().len()];
     let Trees::Listed(trees) = &scatter.trees else { panic!("trees of all ranks") };
@@ -32,7 +32,7 @@ fn check(graph: &Graph, scatter: &Scatter) {
             assert_eq!(at, edge.to);
         }
         assert!(has.into_iter().all(|h| h));
-        // The blocks of a hop are those of the ranks that come next.
+        // The blocks of a hop are those of the next ranks in the list.
         for (at, hop) in tree.hops.iter().enumerate() {
             let children = tree.hops.iter().filter(|other| other.edge.from == hop.edge.to);
             assert_eq!(hop.blocks, 1 + children.map(|child| child.blocks).sum::<u32>());
@@ -72,7 +72,6 @@ fn messages_are_cut_at_every_batch() {
     assert_eq!(batches(3, 6, 100).collect::<Vec<_>>(), [(3, 6)]);
 }
 
-/// On tori, the links carry only what they must, and are never idle before the end.
 #[test]
 fn tori_end_with_their_bound() {
     for dims in [&[8_u32, 4][..], &[5, 7], &[2, 4, 8], &[8, 8], &[16, 16], &[8, 8, 8], &[32, 32]] {
@@ -103,7 +102,7 @@ proptest! {
         let graph = crate::common::drawn(ranks, relays, cables);
         let fabric = Fabric::new(graph.clone(), &[], 0.0);
         let flow = fabric.concurrent_flow().unwrap();
-        // Messages on any ways come near the bound, and on the ways of the network they exist.
+        // With any ways, the time is near the bound; with the ways of the network, trees exist.
         let any = Grower::new(&graph, None, &flow.prices, flow.time(), Ways::Any).scatter(64).unwrap();
         check(&graph, &any);
         prop_assert!(any.time >= flow.time() * (1.0 - 1e-9));
