@@ -13,25 +13,24 @@ use unisono_synthesis::Certificate;
 
 use crate::{Part, PlanError};
 
-/// The version of the file.
+/// The version of the file format.
 const FORMAT: &str = "unisono-bound 1";
-/// A bound that is proved may be smaller than the one that is stated by this share, for the rounding of seconds.
+/// The share by which the proved bound may be smaller than the stated one, since seconds are rounded.
 const ROUNDING: f64 = 1e-9;
 
-/// Words of a message about the format.
+/// The most words that an error repeats of the parser's message.
 const MOST_WORDS: usize = 40;
 
-/// A certificate with the problem that it belongs to, as in a file.
+/// A certificate and its problem, in the form of a file.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BoundCertificate {
     pub format: String,
-    /// The name of the machine.
     pub machine: String,
-    /// The number of its boxes, where it is made of boxes.
+    /// The number of boxes of the machine, if it is made of boxes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<u64>,
-    /// Links and nodes that it lacks.
+    /// The failed links and nodes of the machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<String>,
     pub collective: String,
@@ -44,12 +43,12 @@ pub struct BoundCertificate {
     pub bytes: u64,
     /// The bound that the prices prove.
     pub seconds: f64,
-    /// Of links from one node of a plane to another; all others cost nothing.
+    /// Prices of links from one node of a plane to another; all other links cost nothing.
     #[serde(flatten)]
     pub prices: Certificate,
 }
 
-/// The check of a certificate: the claim, and the bound that the prices prove, or the reason why they do not.
+/// The result of checking a certificate: the claim, and the proved bound or the reason why the check failed.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct BoundProof {
     pub holds: bool,
@@ -58,11 +57,11 @@ pub struct BoundProof {
     pub reason: Option<String>,
     pub collective: String,
     pub bytes: u64,
-    /// Of collectives that have one.
+    /// The root, for collectives that have one.
     pub root: Option<u32>,
     pub ranks: usize,
     pub machine: String,
-    /// The number of its boxes, where it is made of boxes.
+    /// The number of boxes of the machine, if it is made of boxes.
     pub nodes: Option<u64>,
     pub failed: Vec<String>,
     /// The accelerator of each rank.
@@ -73,7 +72,7 @@ pub struct BoundProof {
 }
 
 impl BoundCertificate {
-    /// The bound that a certificate for a collective proves.
+    /// Returns the name of the bound that a certificate for a collective proves.
     fn bound(kind: Kind) -> &'static str {
         if kind == Kind::Alltoall { "flow" } else { "cut" }
     }
@@ -111,7 +110,7 @@ impl BoundCertificate {
         Ok(certificate)
     }
 
-    /// The text of a file.
+    /// Returns the certificate as JSON text.
     ///
     /// # Panics
     /// Never: numbers and names have a text.
@@ -120,10 +119,10 @@ impl BoundCertificate {
     }
 
     /// # Errors
-    /// The text is no certificate of a bound.
+    /// The text is not a certificate of a bound.
     pub fn parse(text: &str) -> Result<Self, PlanError> {
         let found: Self = keyed::json(text.as_bytes()).map_err(|e| {
-            // Names of fields are of the file.
+            // The parser's message repeats field names of the file, so each word is shortened.
             let words: Vec<String> = e.to_string().split_whitespace().take(MOST_WORDS).map(excerpt).collect();
             PlanError::NoCertificate(format!("it is no certificate of a bound: {}", words.join(" ")))
         })?;
@@ -135,7 +134,7 @@ impl BoundCertificate {
     }
 
     /// Computes the bound from the prices and the links of a machine, without cuts, forests or linear programs. The
-    /// ranks must be those of the part, unless it is the whole machine, which names none.
+    /// ranks must be those of `part` if it is a shape or a list of places.
     ///
     /// # Errors
     /// The machine has no links, the problem does not fit it, or the work is over a limit.
@@ -147,7 +146,7 @@ impl BoundCertificate {
         let kind = Kind::ALL.iter().copied().find(|kind| kind.name() == self.collective);
         let kind = kind.ok_or_else(|| refused(format!("'{}' is no collective", excerpt(&self.collective))))?;
         let ranks = u32::try_from(self.places.len()).map_err(|_| refused("too many ranks".to_owned()))?;
-        // The elements do not matter: bytes count.
+        // The bound depends on the bytes, not on the number of elements.
         let collective = Collective::new(kind, ranks, 1, u64::from(self.root), Operator::Sum, Dtype::F32)?;
         let found = match self.belongs_to(network).and_then(|()| self.is_on(network, part)) {
             Ok(()) => self.holds(&collective, &NetworkPart::new(network, self.places.clone(), &[])?),
@@ -172,7 +171,7 @@ impl BoundCertificate {
     }
 
     /// # Errors
-    /// The certificate is of another machine, of another number of boxes, or of other failures.
+    /// The certificate is for another machine, another number of boxes, or other failures.
     fn belongs_to(&self, network: &Network) -> Result<(), String> {
         let (stated, found) = (failures(&self.failed), failures(&network.failed));
         let nodes = boxes(network);
@@ -193,7 +192,7 @@ impl BoundCertificate {
     }
 
     /// # Errors
-    /// The ranks are not those of a part of the machine.
+    /// The ranks are not those of `part`.
     fn is_on(&self, network: &Network, part: &Part) -> Result<(), String> {
         let places = match part {
             Part::All | Part::Nodes(_) => return Ok(()),
@@ -247,12 +246,12 @@ fn not_bounded(collective: &Collective) -> String {
     format!("the bound with a certificate does not apply to {}", collective.kind)
 }
 
-/// The number of boxes of a network that is made of boxes.
+/// Returns the number of boxes, if a network is made of boxes.
 fn boxes(network: &Network) -> Option<u64> {
     network.topology.get("boxes")?.as_integer()?.try_into().ok()
 }
 
-/// Failures in one form and order, so that they can be compared.
+/// Returns failures in one form and order, so that they can be compared.
 fn failures(stated: &[String]) -> Vec<String> {
     let mut failures: Vec<_> = stated
         .iter()

@@ -1,4 +1,4 @@
-//! Candidates of a problem with their times.
+//! Candidates of a problem and their times.
 
 use serde::Serialize;
 use unisono_algorithms::{Algorithm, AlgorithmError, Case, Params, algorithms, resolve};
@@ -12,17 +12,17 @@ use unisono_lower::{Estimate, Placed};
 
 use crate::{PlanError, Problem, Target, expressible::suited};
 
-/// Where a time comes from.
+/// The method by which a time was computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TimeSource {
-    /// The cost terms of phases, in closed form or of the schedule.
+    /// The cost terms of phases, in closed form or measured on the schedule.
     Terms,
-    /// The algorithm's rounds in closed form, at the prices of the machine at large.
+    /// The algorithm's rounds in closed form, all at the same prices.
     Rounds,
     /// On a network: the sizes, senders and receivers of messages in closed form, routed over it.
     Exchanges,
-    /// On a network: what trees put on its links, in closed form.
+    /// On a network: the load of trees on its links, in closed form.
     Trees,
     /// On a network: the messages of the schedule in rounds, routed over it.
     Messages,
@@ -30,7 +30,8 @@ pub enum TimeSource {
     Registers,
     /// A simulation of the schedule under the machine's model.
     Simulated,
-    /// For a target: a simulation of the candidate's file with one thread block a share, at the rates of several.
+    /// For a target with thread blocks: a simulation of the file with one thread block a share, at the rates of
+    /// several.
     Estimated,
 }
 
@@ -41,23 +42,23 @@ pub struct Timed {
     pub params: Params,
     pub time: Time,
     pub source: TimeSource,
-    /// The cost terms that the time was computed from, where it was.
+    /// The cost terms from which the time was computed; `None` for other methods.
     pub estimate: Option<Estimate>,
 }
 
-/// Bytes and steps of an instruction while a schedule is built, with the streams that it writes: 43 bytes where the
-/// instructions are made by node and lane, and up to 77 where they are sorted. Its proof takes no more unless contents
-/// are many, which the proof counts itself.
+/// Bytes and steps of building a schedule, for each instruction and the streams that it writes: 43 bytes if
+/// instructions are made in the order of nodes and lanes, up to 77 if they are sorted. A proof takes no more, except
+/// for many contents, which it counts itself.
 const INSTRUCTION_BYTES: u128 = 80;
 const INSTRUCTION_STEPS: u128 = 200;
 
-/// Steps that finer times of the best candidates of a plan take together, in steps of the simulators (some 0.2 s).
+/// The most simulator steps that the finer times of a plan's best candidates take together (about 0.2 s).
 const MOST_REFINED: u128 = 1 << 26;
 
-/// Schedules of more instructions are not made, whatever the limits are.
+/// The most instructions of a schedule, independent of the limits.
 const MOST_INSTRUCTIONS: u64 = 1 << 27;
 
-/// Admits a schedule before it is built, where its size is known.
+/// Checks a schedule of known size against the limits before it is built.
 ///
 /// # Errors
 /// The schedule is too large for any machine, or over a limit.
@@ -86,7 +87,7 @@ pub(crate) fn candidates(case: &Case, wanted: &Params) -> Vec<(&'static dyn Algo
     candidates_among(case, wanted, |_| true)
 }
 
-/// As [`candidates`], of the algorithms that a predicate accepts.
+/// As [`candidates`], for the algorithms that a predicate accepts.
 pub(crate) fn candidates_among(
     case: &Case,
     wanted: &Params,
@@ -113,23 +114,25 @@ pub(crate) fn candidates_among(
     candidates
 }
 
-/// The work of [`crate::Target::time`], as far as it is known before.
+/// The name of the work of [`crate::Target::time`] in messages about limits.
 pub(crate) const TIMING: &str = "the timing of candidates";
 
-/// The candidates that a ranking is to hold.
+/// The candidates that a ranking lists.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ranked {
     All,
-    /// The best one, and others as far as they had to be timed for it.
+    /// The best candidate, and those that were timed to find it.
     Best,
 }
 
-/// Times every candidate of a problem, best first, and after them those that no simulator runs. Leaves out candidates
-/// that do not support the case, are too large to build, are over a limit, or take long to time. Cheap candidates are
-/// timed first, so that a limit leaves out as few as possible. `only` is the one algorithm to rank, if it is one.
+/// Times the candidates of a problem and returns them best first, those that no simulator runs last.
+///
+/// Leaves out candidates that do not support the case, are too large to build, are over a limit, or take long to time.
+/// Cheap candidates are timed first, so that a limit leaves out as few as possible. `only` restricts the ranking to one
+/// algorithm.
 ///
 /// # Errors
-/// No candidate; any other error of one of them.
+/// No candidate is left, or one fails for another reason.
 pub(crate) fn rank(
     problem: &Problem,
     wanted: &Params,
@@ -159,7 +162,7 @@ pub(crate) fn rank(
         }
         match time_within(problem, algorithm, &params, most) {
             Ok(Some(one)) => {
-                // A candidate that no simulator runs is ranked after slower ones.
+                // A candidate that no simulator runs is ranked last, so its time does not cut off others.
                 if ranked == Ranked::Best && target.simulates(algorithm) {
                     most = Some(
                         most.map_or(one.time, |most| if one.time.seconds < most.seconds { one.time } else { most }),
@@ -193,7 +196,7 @@ pub(crate) fn rank(
         });
     }
     refine(problem, &mut timed, &mut dropped)?;
-    // Of equal times the first in the order of the candidates.
+    // The sort by time is stable: candidates with equal times keep the order of the list.
     timed.sort_by_key(|&(at, _)| at);
     let mut timed: Vec<_> = timed.into_iter().map(|(_, one)| one).collect();
     sort(target.as_ref(), &mut timed);
@@ -202,7 +205,7 @@ pub(crate) fn rank(
     Ok(timed)
 }
 
-/// Times the only candidate of a problem. It is the best one, so its time is found as that of the best of many.
+/// Times one candidate, and refines its time as that of the best of a ranking.
 ///
 /// # Errors
 /// As [`crate::Target::time`] and [`crate::Target::refined`].
@@ -218,7 +221,7 @@ pub(crate) fn named(
     Ok(timed)
 }
 
-/// A candidate that was not timed to its end, with its number and the seconds that it takes at least.
+/// A candidate whose timing was cut off, with its position in the list and the least seconds that it takes.
 struct Dropped {
     at: usize,
     algorithm: &'static dyn Algorithm,
@@ -226,8 +229,8 @@ struct Dropped {
     least: f64,
 }
 
-/// Times the best candidate by a finer model of the target, until no finer time of the best one is wanted. A time that
-/// is too short puts a candidate first, so the best one is the one whose time is most likely wrong.
+/// Times the best candidate by a finer model, until the target has no finer time for the best one. A candidate whose
+/// time is too short is ranked first, so the best candidate is the one whose time is most likely wrong.
 ///
 /// # Errors
 /// As [`crate::Target::refined`].
@@ -244,8 +247,8 @@ fn refine(problem: &Problem, timed: &mut Vec<(usize, Timed)>, dropped: &mut Vec<
         let Some((_, best)) = timed.iter_mut().min_by(|a, b| order(a, b)) else { return Ok(()) };
         let (time, source) = match target.refined(c, best, &mut left) {
             Ok(Some(finer)) => finer,
-            // Closed forms also time schedules that are too large to be built, and timetables what no simulator's clock
-            // holds.
+            // Closed forms also time schedules that are too large to build, and timetables reach times beyond any
+            // simulator's clock.
             Ok(None) | Err(PlanError::OverLimit(_) | PlanError::Algorithm(_) | PlanError::NotTimed { .. }) => {
                 return Ok(());
             }
@@ -254,7 +257,7 @@ fn refine(problem: &Problem, timed: &mut Vec<(usize, Timed)>, dropped: &mut Vec<
         (best.time, best.source) = (time, source);
         let least = timed.iter().map(|(_, one)| one.time).min_by(Time::total_cmp);
         let Some(least) = least else { return Ok(()) };
-        // Candidates that take longer than the best one took may be better than it is.
+        // Candidates that were cut off at the previous best time may be faster than the refined one.
         let (again, rest): (Vec<_>, Vec<_>) =
             std::mem::take(dropped).into_iter().partition(|one| one.least < least.seconds);
         *dropped = rest;
@@ -269,13 +272,13 @@ fn refine(problem: &Problem, timed: &mut Vec<(usize, Timed)>, dropped: &mut Vec<
     }
 }
 
-/// Sorts candidates, best first; after them those that the model did not simulate, or that no simulator runs.
+/// Sorts candidates: best first, then those that the model did not simulate, then those that no simulator runs.
 pub(crate) fn sort(target: &dyn Target, timed: &mut [Timed]) {
     let last = |timed: &Timed| (!target.simulates(timed.algorithm), target.is_estimated(timed));
     timed.sort_by(|a, b| last(a).cmp(&last(b)).then(a.time.total_cmp(&b.time)));
 }
 
-/// Times a candidate, if the limit then still admits building it.
+/// Times a candidate if the limit on steps then still admits building it.
 ///
 /// # Errors
 /// As [`crate::Target::time`].
@@ -287,7 +290,7 @@ pub(crate) fn time_and_spare(
     time_within(problem, algorithm, params, None).map(|timed| timed.expect("no time is longer"))
 }
 
-/// The same; `None` if the target finds that the candidate takes longer than `most`.
+/// As [`time_and_spare`]; `None` if the target finds that the candidate takes longer than `most`.
 ///
 /// # Errors
 /// As [`crate::Target::time`].
@@ -305,7 +308,7 @@ fn time_within(
     }
 }
 
-/// Candidates that are not timed because that is over a limit.
+/// Candidates that are not timed because their timing is over a limit.
 #[derive(Default)]
 pub(crate) struct LeftOut {
     first: Option<(String, OverLimit)>,
@@ -318,7 +321,7 @@ impl LeftOut {
         self.count += 1;
     }
 
-    /// Reports them, where there are some.
+    /// Reports the candidates, if there are any.
     pub(crate) fn remark(self, what: &str) {
         if let Some((name, over)) = self.first {
             let name = name.trim_end();
@@ -327,13 +330,14 @@ impl LeftOut {
     }
 }
 
-/// Candidates that are not timed because the user's own function fails. They cost their rows and no more.
+/// Errors of candidates that are the user's own functions. Such a candidate is left out of the ranking; the others
+/// stay.
 #[derive(Default)]
 pub(crate) struct Faults(Vec<PlanError>);
 
 impl Faults {
     /// # Errors
-    /// The error is another one.
+    /// The error has another cause.
     pub(crate) fn add(&mut self, error: PlanError) -> Result<(), PlanError> {
         if let PlanError::Algorithm(AlgorithmError::Own { .. }) = error {
             self.0.push(error);
@@ -342,15 +346,15 @@ impl Faults {
         Err(error)
     }
 
-    /// Fails with the first of them, where nothing else is left.
+    /// Fails with the first error. Callers use it when no candidate is left.
     ///
     /// # Errors
-    /// There is one.
+    /// The first error, if there is one.
     pub(crate) fn fail(&mut self) -> Result<(), PlanError> {
         if self.0.is_empty() { Ok(()) } else { Err(self.0.swap_remove(0)) }
     }
 
-    /// Reports them, where there are some.
+    /// Warns of each error.
     pub(crate) fn warn(self) {
         self.0.iter().for_each(|fault| limits::warn(format!("left out: {fault}")));
     }

@@ -91,13 +91,13 @@ pub enum PlanError {
     NotProved { algorithm: String, message: String },
 }
 
-/// A schedule by the name of its algorithm, where it has one.
+/// Names a schedule in a message, by its algorithm if that is known.
 fn named(algorithm: &str) -> String {
     if algorithm.is_empty() { "the schedule".to_owned() } else { format!("a schedule of {algorithm}") }
 }
 
 impl PlanError {
-    /// The request is sound, but nothing here answers it.
+    /// Returns whether the request is valid but not supported.
     pub fn is_unsupported(&self) -> bool {
         matches!(
             self,

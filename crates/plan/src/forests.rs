@@ -1,4 +1,4 @@
-//! The forest of a plan as trees over the nodes of its network, and the front of forests by their depth.
+//! The forest of a plan as trees over the nodes of its network, and the times of forests by depth.
 
 use serde::Serialize;
 use unisono_algorithms::{AlgorithmError, Params};
@@ -10,28 +10,28 @@ use unisono_synthesis::{Fabric, NoForest, Roots};
 use crate::{Plan, PlanError, Problem, Timed, candidates::time_and_spare};
 
 const NAME: &str = "forest";
-/// Depths of a front beyond the least.
+/// The depths of a front, as differences from the least depth.
 const MORE: [u32; 8] = [0, 1, 2, 3, 4, 6, 10, 18];
-/// Numbers of chunks of a front, where a forest has at most so many messages.
+/// The numbers of chunks of a front, for forests of at most [`MOST_MESSAGES`] messages.
 const CHUNKS: [u32; 5] = [1, 4, 16, 64, 256];
 const MOST_MESSAGES: u64 = 1 << 18;
-/// A packing is as fast as that of unlimited depth where its time is at most so many times as long.
+/// A packing counts as fast as that of unlimited depth if its time is at most this many times as long.
 const NEAR: f64 = 1.001;
 
-/// The trees of one root. Nodes have their numbers in the plane.
+/// The trees of one root. Nodes are numbered as in the plane.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct ForestTrees {
-    /// The rank from which the trees lead to all others. Messages that reduce run against them.
+    /// The rank from which the trees lead to all others. Reductions run in the opposite direction.
     pub root: u32,
-    /// The most messages from the root to a rank.
+    /// The most messages on a path from the root to a rank.
     pub depth: u32,
-    /// Parts of the root's block.
+    /// The number of parts of the root's block.
     pub chunks: u32,
     /// The node of each rank.
     pub places: Vec<u32>,
     /// Every link with its gigabits per second, of all planes together.
     pub links: Vec<(u32, u32, f64)>,
-    /// Different trees, those of most chunks first.
+    /// The different trees, those with most chunks first.
     pub trees: Vec<ChunkTree>,
 }
 
@@ -39,27 +39,27 @@ pub struct ForestTrees {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct ChunkTree {
     pub chunks: u32,
-    /// The nodes that each message passes, from one rank to another. No message comes before the one that reaches its
-    /// start.
+    /// The nodes on the way of each message, from one rank to another. A message comes after the one that reaches its
+    /// first node.
     pub messages: Vec<Vec<u32>>,
 }
 
 /// Times of forests by their depth.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Front {
-    /// The time at unlimited depth, where chunks may be of any size and links have no latency. `None` where all ranks
-    /// see the same network: no forest there needs more than the least depth.
+    /// The time at unlimited depth, with chunks of any size and links without latency. `None` if all ranks see the same
+    /// network, because no forest then needs more than the least depth.
     pub fluid_seconds: Option<f64>,
     pub points: Vec<FrontPoint>,
 }
 
-/// The forests up to some depth.
+/// The forests up to a depth.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct FrontPoint {
     pub depth: u32,
     /// As [`Front::fluid_seconds`], at this depth.
     pub fluid_seconds: Option<f64>,
-    /// Numbers of chunks, and the predicted time of their forest.
+    /// The number of chunks and the predicted seconds of each forest.
     pub forests: Vec<(u32, f64)>,
 }
 
@@ -67,7 +67,7 @@ fn unsupported(reason: impl ToString) -> PlanError {
     AlgorithmError::Unsupported { algorithm: NAME, reason: reason.to_string() }.into()
 }
 
-/// The part of a network with the roots of its forests.
+/// Returns the part of a network and the roots of its forests.
 fn part_of(problem: &Problem) -> Result<(&NetworkPart, Roots), PlanError> {
     let c = &problem.collective;
     let part = problem.target.part().downcast_ref::<NetworkPart>();
@@ -78,17 +78,18 @@ fn part_of(problem: &Problem) -> Result<(&NetworkPart, Roots), PlanError> {
     Ok((part, if c.kind.has_root() { Roots::One(c.root) } else { Roots::All }))
 }
 
-/// The network with messages of near ranks alone, where the best candidate is a forest of these.
+/// Returns the network with messages of near ranks alone if the best candidate is a forest of such messages, else the
+/// network with all messages.
 fn fabric_of<'a>(part: &'a NetworkPart, best: &Timed) -> &'a Fabric {
     let is_near = best.algorithm.name() == NAME && best.params.get("pairs") == Some("near");
     part.fabric.near().filter(|_| is_near).unwrap_or(&part.fabric)
 }
 
 impl Plan {
-    /// The trees of one root of the best candidate; `None` is the root of the collective, or rank 0.
+    /// Returns the trees of one root of the best candidate. `None` chooses the first root.
     ///
     /// # Errors
-    /// The best candidate is no forest, or it has no such root.
+    /// The best candidate is not a forest, or it has no such root.
     pub fn forest(&self, root: Option<u32>) -> Result<ForestTrees, PlanError> {
         let (problem, best) = (&self.problem, self.best());
         if best.algorithm.name() != NAME {
@@ -127,11 +128,11 @@ impl Plan {
         Ok(ForestTrees { root, depth, chunks, places, links: links.collect(), trees })
     }
 
-    /// The time of forests over their depth, from the least depth to that at which more would not help, whatever the
-    /// best candidate is. Ranks exchange messages as in the best candidate, where that is a forest.
+    /// Returns the times of forests from the least depth to the one beyond which more depth does not help. The best
+    /// candidate need not be a forest; if it is one, the same pairs of ranks exchange messages.
     ///
     /// # Errors
-    /// The machine is no network, the collective has no forests, or they are not found.
+    /// The machine is not a network, the collective has no forests, or none is found.
     pub fn front(&self) -> Result<Front, PlanError> {
         let problem = &self.problem;
         let c = problem.collective;
@@ -157,7 +158,7 @@ impl Plan {
         for depth in MORE.map(|more| least + more).into_iter().filter(|&depth| depth < c.ranks) {
             interrupt::check();
             let time = fluid(Some(depth)).map_err(refused)?;
-            // Where all ranks see the same network, the messages of one root stand for all.
+            // If all ranks see the same network, the messages of one root represent those of all.
             let roots = if alike { 1 } else { roots.list(c.ranks).len() as u64 };
             let sent = roots * u64::from(c.ranks - 1);
             let mut forests = Vec::new();

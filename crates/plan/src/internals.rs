@@ -1,4 +1,4 @@
-//! Units that the tests of this crate open. This is not an interface: it may change with any of them.
+//! Internal units that the tests of this crate use. They are not a stable interface.
 
 pub mod reported {
     pub use crate::workload::graph::reported::reported;

@@ -5,7 +5,7 @@
 //! first used, `report.rs` reports it with its lower bounds, and `run.rs` simulates a proved schedule. A [`Target`] is
 //! the unit of a kind of machine, one file each in `targets/`.
 
-// A number that does not fit is refused where it enters; see `unisono_base::narrow`.
+// The interface refuses numbers that do not fit; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 mod bound_certificate;

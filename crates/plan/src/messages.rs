@@ -1,4 +1,4 @@
-//! The time and the simulation of schedules whose messages have prices, for kinds of machines that state them.
+//! Times and simulations of schedules, for kinds of machines that state prices of messages.
 
 use std::time::Instant;
 
@@ -18,7 +18,7 @@ use crate::{PlanError, Run, RunError, RunOptions};
 
 const WAFER_ONLY: &str = "queue_depth and noop_probability are a wafer's; among ranks there are late and noise";
 
-/// The simulated time of an unproved schedule. `algorithm` and `model` are for the error.
+/// Returns the simulated time of an unproved schedule. Errors name `algorithm` and `model`.
 ///
 /// # Errors
 /// The schedule has no task graph, or its run cannot finish.
@@ -38,7 +38,7 @@ pub(crate) fn time(
 /// Runs a proved schedule.
 ///
 /// # Errors
-/// Options of wafers, a rank that begins before the others or never, a run that gets stuck.
+/// Options of wafers, an invalid start of a rank, a run that gets stuck.
 pub(crate) fn simulate(proven: &VerifiedFile, prices: &impl Prices, options: &RunOptions) -> Result<Run, RunError> {
     if options.for_wafers() {
         return Err(RunError::Options(WAFER_ONLY));
@@ -49,7 +49,7 @@ pub(crate) fn simulate(proven: &VerifiedFile, prices: &impl Prices, options: &Ru
     Ok(Run::among_ranks(run, TICKS_PER_NS, begin.elapsed().as_secs_f64()))
 }
 
-/// The algorithms of libraries for short vectors, which most published speed-ups are measured against.
+/// Returns the algorithm that libraries use for short vectors, the baseline of most published speed-ups.
 pub(crate) fn of_libraries(kind: Kind) -> &'static str {
     match kind {
         Kind::Allreduce | Kind::Scan | Kind::Allgather => "recursive-doubling",

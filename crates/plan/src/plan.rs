@@ -23,14 +23,14 @@ pub struct Plan {
     pub candidates: Vec<Timed>,
     /// The format that the plan is for.
     pub form: Option<Format>,
-    /// Whether that format can express each candidate.
+    /// For each candidate, the result of checking whether the format can express it.
     pub expressible: Vec<Expressible>,
-    /// The own choice of a library, where it was asked for.
+    /// A library's own choice, if it was requested.
     pub library: Option<LibraryReport>,
     built: OnceLock<Result<Placed, PlanError>>,
 }
 
-/// Ranks every candidate, or times the algorithm that is named.
+/// Ranks every candidate, or times the named algorithm.
 ///
 /// # Errors
 /// Unknown names or parameters, cases that are not supported.
@@ -38,8 +38,8 @@ pub fn plan(problem: Problem, algorithm: Option<&str>, params: &Params) -> Resul
     planned(problem, algorithm, params, None, Ranked::All)
 }
 
-/// As [`plan`], where only the best candidate is wanted: others are timed no longer than it takes to find that they are
-/// slower, and such candidates are not listed.
+/// As [`plan`], for callers that need the best candidate only. The timing of another candidate stops when it is found
+/// to be slower, and the plan does not list it.
 ///
 /// # Errors
 /// As [`plan`].
@@ -47,7 +47,7 @@ pub fn plan_best(problem: Problem, algorithm: Option<&str>, params: &Params) -> 
     planned(problem, algorithm, params, None, Ranked::Best)
 }
 
-/// Ranks candidates in the form that a format of code has, or as they are for a tuning file, and chooses the best that
+/// Ranks candidates in the form that a code format needs, or unchanged for a tuning file, and chooses the best one that
 /// the format can express.
 ///
 /// # Errors
@@ -115,7 +115,7 @@ impl Plan {
     /// Returns the schedule of the best candidate with its placement, built on first use.
     ///
     /// # Errors
-    /// It is larger than its tables can hold.
+    /// The schedule is larger than its tables can hold.
     pub fn built(&self) -> Result<&Placed, PlanError> {
         let build = || {
             let mut built = match self.form.as_ref().and_then(Format::emitter) {

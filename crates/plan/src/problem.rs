@@ -1,4 +1,4 @@
-//! The request of a user, checked: one collective on one part of a machine.
+//! The checked request of a user: one collective on one part of a machine.
 
 use std::{fmt, sync::Arc};
 
@@ -15,11 +15,11 @@ use crate::{
 /// The part of a machine that takes part in a collective.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Part {
-    /// The whole machine, where its kind has a whole.
+    /// The whole machine, if its kind defines one.
     All,
     /// The first ranks, or a part of a grid.
     Shape(Shape),
-    /// All cores of these nodes, where nodes have several.
+    /// All cores of these nodes, on machines with several cores a node.
     Nodes(Vec<u32>),
     /// Rank k on accelerator `places[k]` of a network, in no particular grid.
     Places(Vec<u32>),
@@ -44,7 +44,7 @@ pub enum Root {
     At(u64, u64),
 }
 
-/// A collective as a user asks for it.
+/// The request of a user for a collective.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Asked<'a> {
     pub kind: Kind,
@@ -54,12 +54,12 @@ pub struct Asked<'a> {
     pub root: Root,
     pub operator: Operator,
     pub dtype: Dtype,
-    /// `None` chooses the machine's own.
+    /// The model; `None` chooses the machine's own.
     pub model: Option<&'a str>,
 }
 
 impl<'a> Asked<'a> {
-    /// A sum of f32 to rank 0 on a part of a machine, by the machine's model.
+    /// Returns a request for a sum of f32 to rank 0, by the machine's own model.
     pub fn new(kind: Kind, machine: &'a Machine, part: Part, elements: u64) -> Self {
         let (operator, dtype) = (Operator::Sum, Dtype::F32);
         Self { kind, machine, part, elements, root: Root::Rank(0), operator, dtype, model: None }
@@ -81,8 +81,8 @@ impl Problem {
         Self::on(Arc::from(opened?), asked)
     }
 
-    /// The same on a part that is open already, which keeps what it computed for earlier collectives. The machine and
-    /// the part of `asked` are not read.
+    /// Returns the problem on an open target, which keeps results of earlier collectives. The machine, the part and the
+    /// model of `asked` are not read.
     ///
     /// # Errors
     /// A root outside the part, counts that do not fit.
@@ -96,7 +96,7 @@ impl Problem {
         Ok(Self { collective, target })
     }
 
-    /// The problem that a schedule on a machine solves.
+    /// Returns the problem that a schedule on a machine solves.
     ///
     /// # Errors
     /// The file has no machine, or the machine has no such part.
@@ -114,7 +114,6 @@ impl Problem {
         Self::new(&asked)
     }
 
-    /// The view of the problem that lower bounds take.
     pub fn cost(&self) -> CostProblem<'_> {
         CostProblem { collective: self.collective, part: self.target.part() }
     }

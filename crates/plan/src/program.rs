@@ -32,16 +32,16 @@ pub struct MovedData {
     pub task: String,
     pub buffer: String,
     pub element_bytes: u64,
-    /// The ranks of the program.
+    /// The number of ranks of the program.
     pub nodes: u32,
-    /// Set where only messages reduce the buffer, as no library combines its elements: the bytes that go with each
-    /// element.
+    /// The extra bytes that messages carry with each element, if only messages reduce the buffer because no library
+    /// combines its elements.
     pub reduced_with: Option<u64>,
 }
 
 impl MovedData {
     /// Lists the operations that a discovery has found so far. `reduced` lists the buffers that only messages reduce,
-    /// with the bytes that go with each element.
+    /// with the extra bytes of each element.
     pub fn all(discovery: &Discovery, reduced: &HashMap<u32, u64>) -> Vec<Self> {
         let buffers: Vec<_> = discovery.buffers().collect();
         let named = |moved: Moved| {
@@ -65,12 +65,12 @@ impl MovedData {
         devices.rows().iter().map(|row| named(&row.moved)).collect()
     }
 
-    /// The name of the pattern, `point-to-point` where none was found.
+    /// Returns the name of the pattern, `point-to-point` if none was found.
     pub fn pattern(&self) -> &'static str {
         self.moved.what.pattern.map_or("point-to-point", Pattern::name)
     }
 
-    /// Returns whether the operation is messages between pairs, not a collective.
+    /// Returns whether the operation consists of messages between pairs and is not a collective.
     pub fn is_messages(&self) -> bool {
         !self.moved.what.messages.is_empty()
     }
@@ -83,7 +83,7 @@ impl MovedData {
         [of.least, of.most].map(|elements| elements.saturating_mul(self.element_bytes)).to_vec()
     }
 
-    /// The collective among the ranks that take part, as a planner takes it: kind, elements, datatype and root.
+    /// Returns the collective among the participants in the planner's terms: kind, elements, datatype and root.
     fn collective(&self) -> Result<(Kind, u64, Dtype, u64), PlanError> {
         let what = &self.moved.what;
         let (dtype, elements) = whole_elements(self.element_bytes, what.part.most);
@@ -91,20 +91,19 @@ impl MovedData {
         Ok((self.pattern().parse()?, elements, dtype, root))
     }
 
-    /// The bytes that messages carry for each element.
     pub fn message_bytes(&self) -> u64 {
         self.element_bytes + if self.reduces() { self.reduced_with.unwrap_or(0) } else { 0 }
     }
 
-    /// The messages that serve the operation; none where a plan or a library does. `by_messages`: messages serve
-    /// reductions.
+    /// Returns the messages that perform the operation; `None` if a plan or a library performs it. With `by_messages`,
+    /// messages also perform reductions.
     fn direct(&self, by_messages: bool) -> Option<Direct> {
         let summed = self.reduces() && (by_messages || self.reduced_with.is_some());
         if self.moved.what.by_messages || summed { self.moved.what.direct() } else { None }
     }
 
-    /// Builds the schedule of its messages among all nodes, with the contents of each output. It is the schedule that
-    /// ranks prove and execute.
+    /// Builds the schedule of the messages among all nodes, with the expected contents of each output. Ranks prove and
+    /// execute the same schedule.
     ///
     /// # Errors
     /// The operation is a collective that combines nothing, or the schedule is too large.
@@ -115,7 +114,7 @@ impl MovedData {
     }
 }
 
-/// One distinct operation on a machine, with the keys of the report.
+/// One distinct operation with its price. The fields are the keys of the report.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct PricedOperation {
     pub task: String,
@@ -133,12 +132,12 @@ pub struct PricedOperation {
     pub gets: Vec<u64>,
     pub bytes: u64,
     pub messages: Option<usize>,
-    /// The name of the schedule by messages that serves it, as in traces of runs.
+    /// The name of the schedule of its messages, as in traces of runs.
     pub schedule: Option<String>,
-    /// `exact`, or `largest` where unlike parts are priced as the largest.
+    /// `largest` if unlike parts are priced as the largest, else `exact`.
     pub counts: &'static str,
     pub part_bytes: u64,
-    /// `own`, or `first` where the ranks are priced as the first ranks of the machine.
+    /// `first` if the ranks are priced as the first ranks of the machine, else `own`.
     pub places: &'static str,
     pub algorithm: &'static str,
     pub params: BTreeMap<String, String>,
@@ -150,19 +149,18 @@ pub struct PricedOperation {
     pub simulated_seconds: Option<f64>,
 }
 
-/// The seconds of all operations of one task name.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct TaskTime {
     pub task: String,
     pub seconds: f64,
 }
 
-/// The time of a program's communication, with the keys of the report.
+/// The time of a program's communication. The fields are the keys of the report.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct ProgramTime {
     pub seconds: f64,
     pub model: &'static str,
-    /// In the order in which the names came up.
+    /// In the order of the first operation of each name.
     pub tasks: Vec<TaskTime>,
     pub operations: Vec<PricedOperation>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -217,11 +215,12 @@ pub struct Pricing {
 }
 
 impl Pricing {
-    /// Takes the first `nodes` ranks of a machine, or the grid of `part` where that has as many ranks. `model` is the
-    /// machine's own where it is `None`; `simulates`: every operation also runs on the machine's simulator.
+    /// Takes the first `nodes` ranks of a machine, or the grid of `part` if it has as many ranks. A `model` of `None`
+    /// chooses the machine's own. With `simulates`, every operation also runs on the machine's simulator.
     ///
     /// # Errors
-    /// The ranks of the machine do not reach each other by messages, it is smaller than that, or it has no such model.
+    /// The ranks of the machine do not exchange messages, the machine is too small, `nodes` is 0, or the model is
+    /// unknown.
     pub fn new(
         machine: &Machine,
         part: &Part,
@@ -241,8 +240,8 @@ impl Pricing {
         Ok(Self { machine, part, asked, simulates, target, known: HashMap::new() })
     }
 
-    /// Prices all operations of a program. `by_messages`: reductions too are messages between pairs, as where no
-    /// collective is looked for.
+    /// Prices all operations of a program. With `by_messages`, reductions too are messages between pairs, as in a
+    /// program without a search for collectives.
     ///
     /// # Errors
     /// An operation that is too large, or whose simulation does not end well.
@@ -314,7 +313,7 @@ impl Pricing {
     }
 
     fn messages(&self, data: &MovedData) -> Result<Price, RunError> {
-        // It is among all nodes.
+        // The schedule spans all nodes.
         let DirectSchedule { schedule, expected } = data.schedule()?;
         let file = File { schedule, placement: None, machine: Some(self.machine.clone()), blocks: None };
         let file = File { placement: place(&file, &self.machine, &self.part)?, ..file };

@@ -12,16 +12,16 @@ use unisono_sim::{
 
 use crate::{PlanError, targets::kind_of};
 
-/// The wishes of a user for a simulated run. A kind of machine refuses those that it has no use for.
+/// The options of a simulated run. A kind of machine refuses those that do not apply to it.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct RunOptions {
-    /// Among ranks: the model of messages, where it is not the machine's own.
+    /// Among ranks: the model of messages; `None` for the machine's own.
     pub model: Option<String>,
-    /// Among ranks: when each rank begins, nanoseconds.
+    /// Among ranks: the start of each rank in nanoseconds.
     pub start_ns: Option<Vec<f64>>,
-    /// Among ranks: what lengthens the work of CPUs, in nanoseconds.
+    /// Among ranks: the noise that lengthens the work of CPUs, in nanoseconds.
     pub noise: Option<Noise>,
-    /// On a wafer: wavelets that wait at a router, per color and input, in place of the machine's own.
+    /// On a wafer: the wavelets that a router queues per color and input; `None` for the machine's own number.
     pub queue_depth: Option<u32>,
     /// On a wafer: the share of cycles in which a PE idles.
     pub noop_probability: f64,
@@ -39,10 +39,10 @@ impl RunOptions {
         self.model.is_some() || self.start_ns.is_some() || self.noise.is_some()
     }
 
-    /// The options of the endpoint engine, whose clock has `ticks_per_ns`.
+    /// Returns the options of the endpoint engine for a clock of `ticks_per_ns`.
     ///
     /// # Errors
-    /// A rank that begins before the others or never.
+    /// A start is negative, later than a day, or not a number.
     pub fn of_ranks(&self, ticks_per_ns: f64) -> Result<endpoint::Options, RunError> {
         let start = self.start_ns.as_deref().unwrap_or_default();
         if let Some(&found) = start.iter().find(|t| !(0.0..=8.64e13).contains(*t)) {
@@ -74,7 +74,7 @@ pub fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Run, RunE
     (kind_of(machine).simulate)(proven, options)
 }
 
-/// Runs proved schedules that start at the same time on one machine, each where it is placed.
+/// Runs proved schedules on one machine, each at its placement. All start at the same time.
 ///
 /// # Errors
 /// As [`simulate`]; the schedules are on different machines, or the simulator of the machine runs one schedule only.
@@ -95,7 +95,7 @@ pub fn simulate_beside(proven: &[VerifiedFile]) -> Result<Vec<Run>, RunError> {
     run(proven)
 }
 
-/// A run that was refused, or that did not end well.
+/// The reason why a run was refused or did not finish.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RunError {
     #[error(transparent)]
@@ -137,7 +137,7 @@ pub enum RunError {
 }
 
 impl RunError {
-    /// Whether the schedule needs more than the machine or the simulator has.
+    /// Returns whether the schedule needs more than the machine or the simulator offers.
     pub fn is_unsupported(&self) -> bool {
         match self {
             Self::Lower(e) => !matches!(e, LowerError::Wrong(_) | LowerError::OverLimit(_)),
@@ -146,7 +146,7 @@ impl RunError {
         }
     }
 
-    /// The operations that wait for ever, where a run began and did not end.
+    /// Returns the operations that wait for ever, if the run began and did not finish.
     pub fn stuck(&self) -> Option<Vec<String>> {
         match self {
             Self::Fabric(fabric::SimError::Deadlock { stuck, .. }) => {
@@ -169,7 +169,7 @@ pub struct Simulator {
     /// As in `--sim`.
     pub name: &'static str,
     pub summary: &'static str,
-    /// Whether it prices messages by a model that a run can choose.
+    /// True if a run can choose the model that prices messages.
     pub takes_model: bool,
     pub records: Records,
 }
@@ -213,7 +213,6 @@ pub(crate) const NETWORK: Simulator = Simulator {
     records: Records::Ranks,
 };
 
-/// The value of a metric.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Value {
     Count(u64),
@@ -222,7 +221,7 @@ pub enum Value {
     Text(String),
 }
 
-/// When the nodes were done.
+/// The time at which each node finished.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Finish {
     Cycles(Vec<u32>),
@@ -237,10 +236,10 @@ pub enum Trace {
     Ranks { events: Vec<endpoint::TraceEvent>, ticks_per_ns: f64 },
 }
 
-/// Outputs of a run beside plain arithmetic.
+/// The comparison of a run's outputs with plain arithmetic.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Checked {
-    /// Elements of the vector whose outputs were compared, from the first on.
+    /// The number of elements, from the first on, whose outputs were compared.
     pub elements: u32,
     pub correct: bool,
     /// The first output that differs.
@@ -248,35 +247,34 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Nothing was checked where nothing flowed.
+    /// Returns `None` for a run without data, since no output was checked.
     fn of(elements: u32, correct: bool, mismatch: Option<String>) -> Option<Self> {
         (elements > 0).then_some(Self { elements, correct, mismatch })
     }
 }
 
-/// The result of a simulation on a machine of any kind. A value that its simulator does not have is `None`.
+/// The result of a simulation on a machine of any kind. A value that its simulator does not report is `None`.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// As in `--sim`.
     pub simulator: &'static str,
     pub cycles: Option<u64>,
     pub seconds: f64,
-    /// The same, as exact as the clock of the simulation.
+    /// The time at the precision of the simulation's clock.
     pub nanoseconds: f64,
     pub finish: Finish,
     pub events: u64,
-    /// Cycles that wavelets waited at routers.
+    /// The cycles for which wavelets waited at routers.
     pub stalls: Option<u64>,
-    /// The comparison of the outputs with plain arithmetic; None where no data flowed.
+    /// The comparison of the outputs with plain arithmetic; `None` if no data flowed.
     pub checked: Option<Checked>,
-    /// Everything else that the simulator counts: name, value, unit.
+    /// Further results of the simulator: name, value, unit.
     pub metrics: Vec<(&'static str, Value, &'static str)>,
     pub trace: Trace,
     pub wall_seconds: f64,
 }
 
 impl Run {
-    /// A run of the fabric of a wafer.
     pub fn on_fabric(run: fabric::Run, elements: u32, clock_mhz: f64, phases: Vec<String>, wall_seconds: f64) -> Self {
         Self {
             simulator: FABRIC.name,
@@ -296,7 +294,7 @@ impl Run {
         }
     }
 
-    /// A run among ranks whose clock has `ticks_per_ns`.
+    /// Returns the result of a run among ranks, for a clock of `ticks_per_ns`.
     pub fn among_ranks(run: endpoint::Run, ticks_per_ns: f64, wall_seconds: f64) -> Self {
         let nanoseconds = run.makespan as f64 / ticks_per_ns;
         Self {
@@ -317,7 +315,7 @@ impl Run {
         }
     }
 
-    /// A run on a network, of which one of `planes` was simulated.
+    /// Returns the result of a run on a network, of which one of `planes` equal planes was simulated.
     pub fn on_network(run: network::Run, ticks_per_ns: f64, planes: u32, wall_seconds: f64) -> Self {
         let mut made = Self::among_ranks(run.hosts, ticks_per_ns, wall_seconds);
         made.simulator = NETWORK.name;
@@ -332,7 +330,6 @@ impl Run {
         made
     }
 
-    /// A run of switches that reduce.
     pub fn in_switches(run: collective_engine::Run, wall_seconds: f64) -> Self {
         let nanoseconds = run.picoseconds as f64 / 1e3;
         Self {

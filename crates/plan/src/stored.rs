@@ -1,6 +1,6 @@
 //! The best candidate of a plan in the form that an MPI program runs: a proven schedule over blocks.
 //!
-//! The algorithm is built for several counts: the one asked for, and slightly larger ones that it can divide into
+//! The algorithm is built for several counts: the requested one, and slightly larger ones that it can divide into
 //! pieces of equal length. In each schedule, elements are grouped into the largest blocks for which every length and
 //! offset is a whole number of blocks. The schedule with the fewest blocks is stored. A ring of P ranks thus has P
 //! blocks, recursive doubling one, a pipeline as many as it has segments; each serves every count.
@@ -16,7 +16,7 @@ use unisono_schedule::{
 
 use crate::{PlanError, Timed};
 
-/// The candidate, stored; `asked` builds it for the count asked for.
+/// Stores a candidate. `asked` builds its schedule for the requested count.
 pub(crate) fn store_best<'a>(
     case: &Case,
     best: &Timed,
@@ -54,7 +54,7 @@ pub fn stored(schedule: Schedule) -> Result<Stored, PlanError> {
     Ok(store(&proved(schedule)?)?)
 }
 
-/// The schedule with its proof.
+/// Proves a schedule.
 ///
 /// # Errors
 /// The proof fails.
@@ -66,9 +66,9 @@ pub(crate) fn proved(schedule: Schedule) -> Result<Verified<'static>, PlanError>
     })
 }
 
-/// Returns the count asked for, and the next larger multiples of the numbers of pieces, and of the lengths of pieces,
+/// Returns the requested count, and the next larger multiples of the numbers of pieces, and of the lengths of pieces,
 /// into which algorithms divide vectors. Counts are at most about a quarter larger, so that algorithms with thresholds
-/// behave as they do for the count asked for.
+/// behave as they do for the requested count.
 fn counts(c: &Collective, params: &Params) -> Vec<u32> {
     let number = |name: &str| params.get(name).and_then(|value| value.parse::<u64>().ok());
     let ranks = u64::from(c.ranks);

@@ -1,4 +1,4 @@
-//! The best of several algorithms at one point of a sweep, beside a baseline.
+//! The best of several algorithms at one point of a sweep, compared with a baseline.
 
 use std::collections::BTreeMap;
 
@@ -16,9 +16,9 @@ use crate::{
 pub struct Point {
     pub shape: Vec<u32>,
     pub elements: u64,
-    /// The model of the times: that of a plan of the same part, unless another was asked for.
+    /// The model of the times: that of a plan of the same part, unless another was requested.
     pub model: &'static str,
-    /// As a user names it: on a wafer `chain` stands for compositions of it.
+    /// The name that users give: on a wafer, `chain` includes compositions of it.
     pub best: String,
     pub params: BTreeMap<String, String>,
     pub cycles: Option<f64>,
@@ -31,9 +31,9 @@ pub struct Point {
     pub seconds_by_algorithm: BTreeMap<String, f64>,
 }
 
-/// Times candidates and the baseline. Where the user names no algorithms, the candidates are those of a plan, and each
-/// algorithm counts at the best of them. A named algorithm is timed with the parameters that are given or, without any,
-/// those of [`crate::Target::settings`]. Leaves out algorithms that do not support the case.
+/// Times candidates and the baseline. Without `names`, the candidates are those of a plan, and the best one of each
+/// algorithm counts. A named algorithm is timed with the given parameters or, without any, those of
+/// [`crate::Target::settings`]. Leaves out algorithms that do not support the case.
 ///
 /// # Errors
 /// Unknown names, or no name that supports the case.
@@ -66,14 +66,14 @@ pub fn sweep_point(
         faults.warn();
         timed
     };
-    // The first of equals, so that a user's order decides ties. A plan's best candidate is first.
+    // Of equal times the first wins, so that the user's order decides ties. A plan's best candidate is first.
     let better = |a: &Time, b: &Time| !names.is_empty() && a.total_cmp(b).is_lt();
     let best = timed.iter().reduce(|best, t| if better(&t.1.time, &best.1.time) { t } else { best });
     let (name, best) = best.expect("there is a candidate");
     let against = baseline.unwrap_or_else(|| target.baseline(c.kind));
     let (baseline, reference) = match time(&problem, against, params, baseline.is_some() || names.len() == 1) {
         Ok(timed) => (against, timed.time),
-        // Where no pattern is customary, the best candidate stands for it.
+        // If the customary baseline does not support the case, the best candidate replaces it.
         Err(PlanError::Algorithm(AlgorithmError::Unsupported { .. })) if baseline.is_none() => {
             (name.as_str(), best.time)
         }
@@ -97,7 +97,7 @@ pub fn sweep_point(
     })
 }
 
-/// Times an algorithm at the best of its settings; one that is slow to time only where it is `alone`.
+/// Times an algorithm at its best setting. One that is slow to time is refused unless it is `alone`.
 ///
 /// # Errors
 /// An unknown name, a case that it does not support, or a slow one.
@@ -135,7 +135,7 @@ fn time(problem: &Problem, name: &str, params: &Params, alone: bool) -> Result<T
     timed.into_iter().next().ok_or_else(|| refused.expect("there is a setting, and it was timed or refused"))
 }
 
-/// The first candidate of each short name, in their order.
+/// Returns the first candidate of each short name, in order.
 fn best_of_each(offers: &[Means], ranked: Vec<Timed>) -> Vec<(String, Timed)> {
     let mut first: Vec<(String, Timed)> = Vec::new();
     for timed in ranked {
@@ -147,7 +147,7 @@ fn best_of_each(offers: &[Means], ranked: Vec<Timed>) -> Vec<(String, Timed)> {
     first
 }
 
-/// How many times as long the first takes; `None` where the second takes no time.
+/// Returns the ratio of two times, in cycles if both have them; `None` if the second is 0.
 fn quotient(long: Time, short: Time) -> Option<f64> {
     let (long, short) = match (long.cycles, short.cycles) {
         (Some(long), Some(short)) => (long, short),

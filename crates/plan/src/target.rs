@@ -1,4 +1,4 @@
-//! The unit of a kind of machine: its parts, its model, and how it times and builds algorithms.
+//! The interface of a kind of machine to the planner: its parts, its model, the timing and building of algorithms.
 
 use std::any::Any;
 
@@ -15,7 +15,7 @@ use crate::{
     BoundCertificate, MemoryReport, Part, PhaseReport, Plan, PlanError, Prediction, TimeSource, Timed, candidates,
 };
 
-/// Facts of a plan that only some kinds of machines have; `None` where the kind has no such fact.
+/// Facts of a plan that only some kinds of machines have; `None` for the others.
 #[derive(Default)]
 pub struct Details {
     pub memory: Option<MemoryReport>,
@@ -25,35 +25,35 @@ pub struct Details {
     pub note: Option<String>,
 }
 
-/// Returns whether these are the first ranks, or places, in their order.
+/// Returns whether these are the first ranks, or places, in order.
 pub(crate) fn is_first(ranks: &[u32]) -> bool {
     ranks.iter().copied().eq(0..narrow(ranks.len()))
 }
 
-/// A part of a machine of one kind, ready for one collective after another.
+/// A part of a machine, which serves any number of collectives.
 pub trait Target: Send + Sync {
-    /// The machine as a file describes it.
+    /// Returns the machine as a machine file describes it.
     fn machine(&self) -> Machine;
 
     fn machine_name(&self) -> &str;
 
-    /// Ranks along each dimension.
+    /// Returns the number of ranks along each dimension.
     fn shape(&self) -> Vec<u32>;
 
     fn ranks(&self) -> u32;
 
-    /// The name of the model that ranks candidates.
+    /// Returns the name of the model that ranks candidates.
     fn model(&self) -> &'static str;
 
-    /// Returns how the ranks are spread over boxes of GPUs; `None` where the machine states no boxes.
+    /// Returns how the ranks are spread over boxes of GPUs; `None` if the machine states no boxes.
     fn spread(&self, _collective: &Collective) -> Option<Spread> {
         None
     }
 
-    /// The rank at a row and a column.
+    /// Returns the rank at a row and a column.
     ///
     /// # Errors
-    /// A place off the grid; a machine without one.
+    /// The place is off the grid, or the machine has no grid.
     fn root_at(&self, row: u64, col: u64) -> Result<u64, PlanError> {
         Err(PlanError::NoGrid { row, col, machine: self.machine_name().to_owned() })
     }
@@ -61,16 +61,15 @@ pub trait Target: Send + Sync {
     /// Returns the view that lower bounds read; each kind of machine has its own type in `unisono_cost`.
     fn part(&self) -> &dyn Any;
 
-    /// Returns the prices of messages, by which programs are timed and simulated; `None` where no prices are stated,
-    /// or where messages share links.
+    /// Returns the prices of messages, by which programs are timed and simulated; `None` if the machine states no
+    /// prices, or if messages share links.
     fn prices(&self) -> Option<&dyn Prices> {
         None
     }
 
-    /// The view of a problem that algorithms take.
     fn case(&self, collective: Collective) -> Case<'_>;
 
-    /// Returns the algorithm and parameters that a name stands for.
+    /// Returns the algorithm and parameters of a name.
     ///
     /// # Errors
     /// Unknown names or parameters, a case that is not supported.
@@ -83,12 +82,12 @@ pub trait Target: Send + Sync {
         resolve(name, &self.case(collective), params)
     }
 
-    /// Algorithms with parameters that are worth ranking.
+    /// Lists algorithms with parameters that are worth ranking.
     fn candidates(&self, collective: Collective, wanted: &Params) -> Vec<(&'static dyn Algorithm, Params)> {
         candidates::candidates(&self.case(collective), wanted)
     }
 
-    /// Whether a time takes long, so that the candidate is timed only where it is named alone.
+    /// Returns whether timing takes so long that the candidate is timed only if the user names it alone.
     fn is_slow(&self, _collective: Collective, _algorithm: &dyn Algorithm, _params: &Params) -> bool {
         false
     }
@@ -98,7 +97,7 @@ pub trait Target: Send + Sync {
         true
     }
 
-    /// Times the candidates that are worth it by a simulation, if the model is one that simulates.
+    /// Simulates the candidates near the best one, if the model is a simulation.
     ///
     /// # Errors
     /// A candidate that cannot be simulated, for another reason than a limit.
@@ -106,8 +105,8 @@ pub trait Target: Send + Sync {
         Ok(())
     }
 
-    /// A finer time of the best candidate, and where it comes from; takes its steps from those that are left. `None`
-    /// where the target has no finer model, that model agrees with the time, or the steps that are left do not suffice.
+    /// Returns a finer time of the best candidate and its source, and subtracts its steps from those that are left.
+    /// `None` if the target has no finer model, that model agrees with the time, or too few steps are left.
     ///
     /// # Errors
     /// The schedule cannot be built or run.
@@ -120,15 +119,15 @@ pub trait Target: Send + Sync {
         Ok(None)
     }
 
-    /// Returns whether the model simulates, and did not simulate this candidate. Such candidates are ranked after the
-    /// others.
+    /// Returns whether the model is a simulation that did not run for this candidate. Such candidates are ranked after
+    /// the others.
     fn is_estimated(&self, _timed: &Timed) -> bool {
         false
     }
 
-    /// Simulates the schedule that `file` builds, which is predicted to take `predicted`, and takes the steps from
-    /// those that are left. `None` where these do not suffice, and where plans for a format of emitted code are not
-    /// simulated.
+    /// Simulates the schedule that `file` builds, with the predicted time `predicted`, and subtracts its steps from
+    /// those that are left. `None` if too few are left, or if the kind of machine does not simulate plans for emitted
+    /// code.
     ///
     /// # Errors
     /// The schedule cannot be built, or its run cannot finish.
@@ -141,12 +140,12 @@ pub trait Target: Send + Sync {
         Ok(None)
     }
 
-    /// Elementary steps of [`Target::time`], and of [`Target::build`] once more; 0 where they do not count.
+    /// Returns the elementary steps of [`Target::time`]; [`Target::build`] takes as many again. 0 if they do not count.
     fn steps(&self, _collective: Collective, _algorithm: &dyn Algorithm, _params: &Params) -> u128 {
         0
     }
 
-    /// The time of an algorithm.
+    /// Returns the time of an algorithm.
     ///
     /// # Errors
     /// A case that is not supported, a schedule that is too large to build.
@@ -157,7 +156,7 @@ pub trait Target: Send + Sync {
         params: Params,
     ) -> Result<Timed, PlanError>;
 
-    /// The time of an algorithm; `None` if it takes longer than `most`, as far as that is found sooner than the time.
+    /// Returns the time of an algorithm; `None` if the target finds early that it takes longer than `most`.
     ///
     /// # Errors
     /// As [`Target::time`].
@@ -171,13 +170,13 @@ pub trait Target: Send + Sync {
         self.time(collective, algorithm, params).map(Some)
     }
 
-    /// The schedule of a candidate, where it runs.
+    /// Builds the schedule of a candidate with its placement.
     ///
     /// # Errors
-    /// It is larger than its tables can hold.
+    /// The schedule is larger than its tables can hold.
     fn build(&self, collective: Collective, candidate: &Timed) -> Result<Placed, PlanError>;
 
-    /// The certificate of a bound, from which the bound can be checked with the machine alone.
+    /// Returns the certificate of a bound, by which the bound can be checked with the machine alone.
     ///
     /// # Errors
     /// The machine has no such bounds, or they do not apply to the collective.
@@ -188,19 +187,19 @@ pub trait Target: Send + Sync {
         )))
     }
 
-    /// Returns the part that some ranks of this part make, ascending, and whether these ranks are at their own places
-    /// in it. Ranks that cannot be named apart are taken to be the first ones.
+    /// Returns the part that consists of some ranks, in ascending order, and whether the ranks keep their places in it.
+    /// If the kind of machine cannot name such a part, the part is the first ranks.
     fn among(&self, ranks: &[u32]) -> (Part, bool) {
         (Part::Shape(Shape::line(narrow(ranks.len()))), is_first(ranks))
     }
 
-    /// Facts of a plan beyond its time.
+    /// Returns facts of a plan beyond its time.
     ///
     /// # Errors
     /// The schedule cannot be built.
     fn details(&self, plan: &Plan) -> Result<Details, PlanError>;
 
-    /// The time of a schedule of any origin, by the model.
+    /// Predicts the time of a schedule of any origin by the model.
     ///
     /// # Errors
     /// The schedule is wrong, or the machine has no model of schedules.
@@ -209,10 +208,10 @@ pub trait Target: Send + Sync {
         Err(PlanError::NoPrediction { machine, kind })
     }
 
-    /// The algorithm that speed-ups of a sweep are measured against.
+    /// Returns the algorithm that is the baseline of speed-ups in a sweep.
     fn baseline(&self, kind: Kind) -> &'static str;
 
-    /// Returns the parameters of a named algorithm that a sweep tries where the user gives none.
+    /// Returns the parameters of a named algorithm that a sweep tries if the user gives none.
     ///
     /// # Errors
     /// An unknown name.

@@ -1,9 +1,10 @@
-//! Plans for GPUs in the form in which they are written: the time of a file, and the form that takes the least.
+//! Files of plans for GPUs: their times, and the choice of the fastest form.
 //!
-//! A schedule becomes files of several forms, by protocol and number of thread blocks. Where the machine has rates of
-//! thread blocks, the form of each protocol with one share is written, read back and simulated with 1, 2, 4, ... times
-//! its rates: so many thread blocks that share the work move as much. The fastest form is then written and simulated as
-//! it is. Files whose thread blocks the user chose have one form, and so have all files for other machines.
+//! A schedule can be written in several forms, which differ in protocol and number of thread blocks. If the machine has
+//! rates of thread blocks, each protocol is written with one share, read back and simulated at 1, 2, 4, ... times the
+//! rates, since n thread blocks that share the work move n times as much. The fastest forms are then written and
+//! simulated as they are. There is one form if the user chose the protocol or the number of thread blocks, or if the
+//! machine has no such rates.
 
 use unisono_base::{InstrId, LaneId, narrow};
 use unisono_cost::Time;
@@ -14,16 +15,16 @@ use unisono_schedule::verify::Method;
 
 use crate::{RunOptions, simulate};
 
-/// Twice as many thread blocks are worth it if they save this share of the time.
+/// The least share of the time that twice as many thread blocks must save.
 const WORTH: f64 = 0.05;
-/// Packets of the largest buffer, at most, where forms are compared. The time of the chosen form counts all.
+/// The most packets of the largest buffer when forms are compared. The time of the chosen form counts all packets.
 const PACKETS: u64 = 1 << 10;
-/// Instructions of a schedule of which several forms are compared.
+/// The most instructions of a schedule whose forms are compared.
 pub(crate) const MOST_INSTRUCTIONS: usize = 1 << 10;
-/// Bytes of the largest buffer, at most, where plans of MSCCL++ with packets are looked at: they are read back by their
-/// proof, which orders each packet before and behind each other (17 GB at 64 KiB).
+/// The most bytes of the largest buffer for which MSCCL++ plans with packets are tried. Their proof orders each packet
+/// against every other one (17 GB at 64 KiB).
 const MOST_PACKET_BYTES: u64 = 1 << 14;
-/// Forms of a schedule that are written as they are.
+/// The most forms of a schedule that are written and simulated as they are.
 const MOST_WRITTEN: usize = 3;
 
 /// A form of the files of a schedule, with an estimate of its time.
@@ -32,11 +33,11 @@ pub(crate) struct Form {
     pub(crate) seconds: f64,
 }
 
-/// Writes the files of a target in the form that takes the least time by simulation; gives that time if the target has
+/// Writes the files of a target in the form that is fastest by simulation. Also returns its time, if the target has
 /// thread blocks and the schedule is on a network.
 ///
 /// # Errors
-/// The target cannot express the schedule, or not as the user chose.
+/// The target cannot express the schedule, or cannot do so with the user's choices.
 pub fn written(
     emitter: &dyn Emitter,
     proven: &VerifiedFile,
@@ -50,7 +51,7 @@ pub fn written(
     written_as(emitter, proven, choices, &forms)
 }
 
-/// As [`written`], with the forms of [`forms`].
+/// As [`written`], with forms that [`forms`] returned.
 pub(crate) fn written_as(
     emitter: &dyn Emitter,
     proven: &VerifiedFile,
@@ -84,8 +85,8 @@ pub(crate) fn written_as(
     Ok((files, found))
 }
 
-/// Returns the forms in which the files of a schedule may be written, from the fastest on by estimate; none where forms
-/// do not differ, or none has a time.
+/// Returns the forms of the files of a schedule, the fastest by estimate first. Empty if the target has no thread
+/// blocks, the schedule is not on a network or is too large, or no form has a time.
 pub(crate) fn forms(emitter: &dyn Emitter, proven: &VerifiedFile, choices: &Choices) -> Vec<Form> {
     let file = proven.file();
     let Some(network) = network(emitter, file) else { return Vec::new() };
@@ -124,7 +125,7 @@ pub(crate) fn forms(emitter: &dyn Emitter, proven: &VerifiedFile, choices: &Choi
     forms
 }
 
-/// The most thread blocks of a GPU.
+/// Returns the most thread blocks of a GPU.
 fn thread_blocks(file: &File) -> u32 {
     let (schedule, Some(blocks)) = (&file.schedule, &file.blocks) else { return 0 };
     let is_block = |lane: &usize| {
@@ -135,7 +136,7 @@ fn thread_blocks(file: &File) -> u32 {
     narrow(most.unwrap_or(0))
 }
 
-/// The network that a file is on, if the target's files are of thread blocks.
+/// Returns the network of a file, if the target writes thread blocks.
 fn network<'a>(emitter: &dyn Emitter, file: &'a File) -> Option<&'a Network> {
     if emitter.protocols().is_empty() { None } else { file.machine.as_ref()?.get::<Network>() }
 }
@@ -147,7 +148,7 @@ fn largest_buffer(file: &File) -> u64 {
     u64::from(most.unwrap_or(0)) * c.dtype.bytes()
 }
 
-/// The schedule of files, where `of` was placed; `None` if they cannot be read back.
+/// Reads files back and places their schedule as `of`; `None` if they cannot be read.
 fn read(emitter: &dyn Emitter, files: &Files, of: &File) -> Option<File> {
     let importer = IMPORTERS.iter().find(|importer| importer.name() == emitter.name())?;
     let c = of.schedule.collective();
@@ -158,7 +159,7 @@ fn read(emitter: &dyn Emitter, files: &Files, of: &File) -> Option<File> {
     Some(File { placement: nodes.map(|nodes| Placement::Nodes(nodes.to_vec())), ..read })
 }
 
-/// The seconds of a file on a network; `None` if it does not run there.
+/// Returns the simulated seconds of a file on a network; `None` if it does not run there.
 fn simulated(file: &File, network: &Network) -> Option<f64> {
     let file = File { machine: Some(network.clone().into()), ..file.clone() };
     let proven = VerifiedFile::new(&file, Method::Auto).ok()?;

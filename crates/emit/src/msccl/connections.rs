@@ -1,6 +1,8 @@
-//! Connections: each stream to each of its sinks is one, or several streams of a pair of GPUs that keep one order are.
-//! A fused step needs the connection it receives from and the one it sends to in one thread block, hence on one
-//! channel; a pair of GPUs has one connection a channel and direction. So connections that are joined get their channel
+//! Connections and their channels.
+//!
+//! A connection carries a stream to one of its sinks, or several streams of a pair of GPUs that keep one order. A fused
+//! step needs the connection from which it receives and the one to which it sends in one thread block, hence on one
+//! channel. A pair of GPUs has one connection a channel and direction, so joined connections get their channel
 //! together.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,21 +19,22 @@ pub struct Connection {
 }
 
 pub struct Connections {
-    /// First entry of each stream in `of_edge`, which has one a sink.
+    /// The first entry of each stream in `of_edge`, which has one entry a sink.
     first: Vec<usize>,
     of_edge: Vec<usize>,
     pub all: Vec<Connection>,
-    /// Of a connection, the one that the thread block that receives from it sends to.
+    /// For each connection, the one to which the thread block that receives from it sends.
     pub joined: Vec<Option<usize>>,
 }
 
-/// When a piece is sent and when it is received, as places in the order of all instructions.
+/// The positions of a piece's sender and receiver in the order of all instructions.
 type Message = (u32, u32);
 /// A connection and its messages, in the order of sending.
 type Known = (usize, Vec<Message>);
 
 impl Connections {
-    /// `order` is a topological order of all instructions; with `fuse` fused steps are made where channels allow it.
+    /// Assigns streams to connections. `order` is a topological order of all instructions. With `fuse`, connections are
+    /// joined for fused steps if channels allow it.
     pub fn new(schedule: &Schedule, flow: &Flow, order: &[InstrId], pieces: &Pieces, fuse: bool) -> Self {
         let mut rank = vec![0u32; schedule.instr_count()];
         for (at, id) in order.iter().enumerate() {
@@ -74,13 +77,11 @@ impl Connections {
         c
     }
 
-    /// The connection of a stream to a node.
     pub fn of(&self, schedule: &Schedule, stream: StreamId, sink: NodeId) -> usize {
         let at = schedule.stream_sinks(stream).binary_search(&sink).unwrap_or(0);
         self.of_edge[self.first[stream.index()] + at]
     }
 
-    /// The connections of a stream to all its sinks.
     pub fn of_all_sinks(&self, schedule: &Schedule, stream: StreamId) -> &[usize] {
         let first = self.first[stream.index()];
         &self.of_edge[first..first + schedule.stream_sinks(stream).len()]
@@ -146,13 +147,14 @@ fn root(groups: &[usize], mut at: usize) -> usize {
     at
 }
 
-/// The stream that the last operation of a `combine` of these sources receives from; see [`super::ops::lower`].
+/// Returns the stream from which the last operation of a `combine` of these sources receives; see
+/// [`super::ops::lower`].
 fn last_received(sources: Operands<'_>) -> Option<StreamId> {
     let mut last = sources.iter().rev().take(if sources.len() == 2 { 2 } else { 1 });
     last.find_map(|o| if let Operand::Stream(s) = o { Some(s) } else { None })
 }
 
-/// Two lists of messages as one FIFO, if both ends keep one order; streams of one instruction have none.
+/// Merges two lists of messages into one FIFO, if both ends keep one order. Streams of one instruction have no order.
 fn merged(a: &[Message], b: &[Message]) -> Option<Vec<Message>> {
     let mut all: Vec<(Message, bool)> = a.iter().map(|&m| (m, false)).chain(b.iter().map(|&m| (m, true))).collect();
     all.sort_unstable_by_key(|&((sent, received), second)| (sent, received, second));

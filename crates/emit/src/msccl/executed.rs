@@ -1,10 +1,10 @@
 //! The steps of a thread block as the executor runs them, which are not always those of the file.
 //!
-//! * A `nop` is no step: its wait joins those of the next step. The executor counts waits, not `nop`s, so a `nop` that
-//!   waits for nothing shifts the numbers of all later steps, and the `hasdep` of a `nop` is dropped.
+//! * A `nop` is not a step: its wait joins those of the next step. The executor counts waits, not `nop`s, so a `nop`
+//!   that waits for nothing shifts the numbers of all later steps, and the `hasdep` of a `nop` is dropped.
 //! * Consecutive `re` into one place from one buffer, of which only the first waits, become one step with the count of
-//!   the last, unless an earlier one has `hasdep="1"`. A `nop` between them ends no such run; its wait passes to the
-//!   step behind the run.
+//!   the last, unless an earlier one has `hasdep="1"`. A `nop` between them does not end such a run; its wait passes to
+//!   the step behind the run.
 //! * A wait for step n ends with the first flag of at least n.
 //!
 //! Source: msccl-executor-nccl, `src/misc/msccl/msccl_parser.cc` and `src/device/msccl_kernel.cu`.
@@ -18,18 +18,17 @@ use super::{
 };
 use crate::ImportError;
 
-/// One step as it runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Transmission {
-    /// The last step of the file that is part of it, for errors.
+    /// The line of the last step in it, for errors.
     pub line: u32,
-    /// The first step of the file that is part of it.
+    /// The first step of the file in it.
     pub step: u32,
     pub kind: Type,
-    /// The place read; of fused reductions the places, in their order.
+    /// The place that is read, or the places of fused reductions, in order.
     pub sources: Vec<Place>,
     pub destination: Place,
-    /// Chunks.
+    /// In chunks.
     pub count: u32,
     /// `(thread block, its transmission)` of the same GPU that must have completed.
     pub after: Vec<(u32, u32)>,
@@ -49,10 +48,10 @@ struct Raw {
     is_awaited: bool,
 }
 
-/// The transmissions of each thread block of a GPU.
+/// Returns the transmissions of each thread block of a GPU.
 ///
 /// # Errors
-/// The line of a step that the executor's parser refuses, or that waits for a flag that never comes.
+/// The executor's parser refuses a step, or a step waits for a flag that never comes; the error has the line.
 pub fn transmissions(gpu: &Gpu) -> Result<Vec<Vec<Transmission>>, ImportError> {
     let mut blocks = gpu.blocks.iter().map(parsed).collect::<Result<Vec<_>, _>>()?;
     let flags: Vec<Vec<(u32, u32)>> = blocks.iter().map(|b| flags(b)).collect();
@@ -72,7 +71,7 @@ pub fn transmissions(gpu: &Gpu) -> Result<Vec<Vec<Transmission>>, ImportError> {
     Ok(blocks.into_iter().map(|b| b.into_iter().map(|raw| raw.made).collect()).collect())
 }
 
-/// Why a wait never ends.
+/// Returns the reason why a wait never ends.
 fn never(block: &Block, wait: &Wait, flags: &[(u32, u32)]) -> String {
     let base = format!("the step waits for step {} of thread block {}", wait.goal, wait.block);
     match block.steps.get(wait.goal as usize) {
@@ -91,7 +90,7 @@ fn never(block: &Block, wait: &Wait, flags: &[(u32, u32)]) -> String {
     }
 }
 
-/// The number that each awaited transmission sets its flag to, and its index.
+/// Returns the flag that each awaited transmission sets, and the index of the transmission.
 fn flags(block: &[Raw]) -> Vec<(u32, u32)> {
     let mut step = 0;
     let mut found = Vec::new();
@@ -111,7 +110,7 @@ fn flags(block: &[Raw]) -> Vec<(u32, u32)> {
 fn parsed(block: &Block) -> Result<Vec<Raw>, ImportError> {
     let mut made: Vec<Raw> = Vec::new();
     let mut pending: Vec<Wait> = Vec::new();
-    // True if the last transmission is a run of reductions that may go on; and all reductions so far.
+    // `open`: the last transmission is a run of reductions that may continue.
     let (mut open, mut reductions) = (false, 0);
     for (n, step) in block.steps.iter().enumerate() {
         let wait = step.waits_for.map(|(block, goal)| Wait { block, goal, line: step.line });
@@ -156,7 +155,7 @@ fn parsed(block: &Block) -> Result<Vec<Raw>, ImportError> {
     Ok(made)
 }
 
-/// Returns true for a step that is one more reduction of a run.
+/// Returns whether a step is one more reduction of a run.
 fn continues(run: &Transmission, step: &Step) -> bool {
     step.kind == Type::Reduce
         && run.destination == step.destination

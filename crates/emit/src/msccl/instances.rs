@@ -1,9 +1,9 @@
 //! Instances of a program: each chunk is cut into equal parts, and each part moves by thread blocks and channels of its
 //! own. The results are the same expressions.
 //!
-//! A group is what a rank gives or keeps, or the whole vector. The parts of a group lie one behind the other, so that
-//! chunks which follow each other in a group still do in each part. Source: `instances` of msccl-tools, whose parts are
-//! of chunks.
+//! A group is the data that one rank gives or keeps, or the whole vector. The parts of a group are stored one after the
+//! other, so that consecutive chunks of a group stay consecutive in each part. Source: `instances` of msccl-tools,
+//! which groups parts by chunk.
 
 use unisono_base::narrow;
 
@@ -14,10 +14,10 @@ use super::{
 };
 use crate::PROCESSORS;
 
-/// The program in `count` instances.
+/// Returns the program in `count` instances.
 ///
 /// # Errors
-/// The elements of a chunk do not divide, a step crosses groups, or the executor does not hold so many thread blocks.
+/// The elements of a chunk do not divide, a step crosses groups, or the program exceeds a limit of the executor.
 pub fn instances(p: &Program, count: u32) -> Result<Program, String> {
     if count == 1 {
         return Ok(p.clone());

@@ -14,17 +14,17 @@
 //!   pieces of one size;
 //! * `ops`: `combine` as receive, reduce, copy and send;
 //! * `connections`: streams as connections, those that a fused step joins as one thread block, channels;
-//! * `blocks`: the steps of each thread block; `waits`: what they wait for, and whether they may run in place;
+//! * `blocks`: the steps of each thread block; `waits`: their waits, and the check that they may run in place;
 //! * `instances`: parts of chunks that move by thread blocks of their own;
-//! * `write`: the text. It is read back (`xml`, `parse`, `import`) and proved again before it is handed out.
+//! * `write`: the text. It is read back (`xml`, `parse`, `import`) and proved again before it is returned.
 //!
-//! Reading goes by the executor's parser and kernel, not by the form of the file: `text` has what its parser takes,
-//! `executed` the steps as they run, `slots` the sizes at which connections are too short, `limits` what the executor
-//! holds, and `check` proves a file in each way and at each size for which the executor takes it.
+//! Reading follows the executor's parser and kernel, not the form of the file: `text` holds the syntax of the parser,
+//! `executed` the steps as they run, `slots` the sizes at which connections are too short, and `limits` the limits of
+//! the executor. `check` proves a file in each way and at each size for which the executor accepts it.
 //!
 //! Source: the parser and the interpreter of msccl-executor-nccl (`src/misc/msccl/msccl_parser.cc`,
-//! `src/device/msccl_kernel_impl.h`), and the writer of msccl-tools (`msccl/language/ir.py`). `docs/export.md` says
-//! what was checked and what was not.
+//! `src/device/msccl_kernel_impl.h`), and the writer of msccl-tools (`msccl/language/ir.py`). `docs/export.md` lists
+//! the checks made.
 
 mod blocks;
 mod check;

@@ -1,10 +1,9 @@
 //! One `combine` as operations of the executor: receive, receive and reduce, send, copy, reduce.
 //!
-//! `combine(a + b + c) -> x, y` becomes a fold from the left into one place, its home: the first sink in memory, or
-//! scratch memory where there is none; sends and copies of the home follow. The executor adds what it receives to what
-//! it has in either order, which operators that commute do not see.
+//! `combine(a + b + c) -> x, y` becomes a fold from the left into one place, its home: the first sink in memory that is
+//! not a later source, or scratch memory if there is none. Sends and copies of the home follow. The executor adds
+//! received data and its own in either order, which makes no difference to operators that commute.
 
-/// A buffer of a GPU.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Buffer {
     Input,
@@ -19,14 +18,14 @@ pub struct Place {
     pub chunk: u32,
 }
 
-/// Where an operand lies; `E` names a connection.
+/// The location of an operand; `E` names a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End<E> {
     Memory(Place),
     Wire(E),
 }
 
-/// What a step does. `R` and `S`: the connection it receives from, and the one it sends to.
+/// An operation of the executor; `E` names a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Op<E> {
     Send {
@@ -38,7 +37,7 @@ pub enum Op<E> {
         into: Place,
         on: Option<E>,
     },
-    /// What arrives and `with` together, into a place, on to a connection, or both.
+    /// Reduces the received data and `with` into a place, on to a connection, or both.
     ReceiveReduce {
         from: E,
         with: Place,
@@ -71,7 +70,7 @@ impl<E: Copy> Op<E> {
         }
     }
 
-    /// Places read.
+    /// Returns the places that are read.
     pub fn reads(&self) -> impl Iterator<Item = Place> + use<E> {
         let places = match *self {
             Op::Send { from, .. } | Op::Copy { from, .. } => [Some(from), None],
@@ -82,7 +81,7 @@ impl<E: Copy> Op<E> {
         places.into_iter().flatten()
     }
 
-    /// The place written.
+    /// Returns the place that is written.
     pub fn writes(&self) -> Option<Place> {
         match *self {
             Op::Send { .. } => None,
@@ -92,8 +91,8 @@ impl<E: Copy> Op<E> {
     }
 }
 
-/// The operations of `combine(sources) -> sinks`. `temporary` is scratch memory that nothing else uses; `joined` says
-/// whether a fused step may receive from the one and send to the other.
+/// Returns the operations of `combine(sources) -> sinks`. `temporary` is scratch memory that nothing else uses.
+/// `joined(a, b)` is true if a fused step may receive from `a` and send to `b`.
 pub fn lower<E: Copy + PartialEq>(
     sources: &[End<E>],
     sinks: &[End<E>],
@@ -106,7 +105,7 @@ pub fn lower<E: Copy + PartialEq>(
     let mut ops = Vec::new();
     let home = match sources {
         [End::Memory(only)] => *only,
-        // A sink that is still to be read as a later source must not hold partial results.
+        // A sink that is also a later source must not hold partial results.
         _ => {
             places.iter().copied().find(|p| !sources.iter().skip(2).any(|s| *s == End::Memory(*p))).unwrap_or(temporary)
         }

@@ -1,21 +1,21 @@
-//! Chunks and pieces: the largest unit of all slices becomes the chunk, and instructions are cut until whoever pushes a
-//! stream and whoever pops it move pieces of one size.
+//! Chunks and pieces. The largest unit of all slices becomes the chunk, and instructions are cut until the writers and
+//! the readers of each stream move pieces of the same sizes.
 
 use std::collections::BTreeSet;
 
 use unisono_base::{InstrId, StreamId, interrupt::poll};
 use unisono_schedule::{Flow, Operand, Schedule};
 
-/// So many cuts are made before a schedule is given up.
+/// The most cuts of a schedule. One that needs more is refused.
 const MOST_CUTS: usize = 1 << 20;
 
-/// How a schedule is divided.
+/// The division of a schedule into chunks and pieces.
 pub struct Pieces {
     /// Elements of a chunk.
     pub unit: u32,
     /// The most elements of a piece.
     longest: u32,
-    /// Of each stream, where pieces start, in elements.
+    /// For each stream, the first element of each piece.
     starts: Vec<BTreeSet<u32>>,
 }
 
@@ -28,7 +28,7 @@ fn ends(schedule: &Schedule, flow: &Flow, id: InstrId) -> Vec<At> {
 }
 
 impl Pieces {
-    /// Pieces of at most `longest` chunks.
+    /// Cuts a schedule into pieces of at most `longest` chunks.
     ///
     /// # Errors
     /// The schedule has no elements, or the ends of its streams are cut too differently.
@@ -59,7 +59,8 @@ impl Pieces {
             if cuts > MOST_CUTS {
                 return Err(format!("its streams are cut into more than {MOST_CUTS} pieces"));
             }
-            // Whoever moves this element together with the one before it is cut here, and so are its other streams.
+            // An instruction that moves this element together with the one before it is cut here, and so are its other
+            // streams.
             let span = unisono_base::Span::new(start, 1);
             let readers = flow.readers_by_sink(s).flat_map(|r| Flow::touching(r, span));
             for piece in Flow::touching(flow.writers(s), span).iter().chain(readers) {
@@ -72,12 +73,12 @@ impl Pieces {
         Ok(pieces)
     }
 
-    /// First elements of the pieces of a stream.
+    /// Returns the first elements of the pieces of a stream.
     pub fn starts_of(&self, stream: StreamId) -> impl Iterator<Item = u32> + '_ {
         self.starts[stream.index()].iter().copied()
     }
 
-    /// `(first element, elements)` of the pieces of an instruction, counted from its start.
+    /// Returns `(first element, elements)` of the pieces of an instruction, counted from its start.
     pub fn of(&self, schedule: &Schedule, flow: &Flow, id: InstrId) -> Vec<(u32, u32)> {
         let len = schedule.instr(id).len;
         let mut starts = vec![0];
@@ -90,8 +91,7 @@ impl Pieces {
     }
 }
 
-/// The largest number of elements that divides every slice and every block; 0 where there are no elements.
-/// The largest unit of all slices, in elements; 0 if nothing moves.
+/// Returns the largest number of elements that divides every slice and every block; 0 if there are no elements.
 pub fn unit(schedule: &Schedule) -> u32 {
     let mut unit = schedule.collective().elements;
     for id in (0..schedule.instr_count()).map(InstrId::new) {

@@ -1,4 +1,4 @@
-//! The step of a file that each instruction of its schedule is of.
+//! Maps each instruction of an imported schedule to its step in the file.
 
 use unisono_base::{InstrId, NodeId, narrow};
 use unisono_schedule::{
@@ -17,8 +17,8 @@ pub struct StepPlace {
     pub step: u32,
 }
 
-/// The transmission of each instruction of the schedule of steps as they run, and its place; none for copies between
-/// input and output.
+/// Returns the step and the transmission of each instruction of a file's schedule; `None` for copies between input and
+/// output.
 ///
 /// # Errors
 /// The steps are not those of the schedule.
@@ -45,9 +45,9 @@ pub fn places<'a>(
     Ok(made)
 }
 
-/// The sums that the executor adds in an order of its own: from the first source to the destination in pieces of as
-/// many elements as threads, and from the destination on in shorter ones. So they have the same bits where the pieces
-/// are the same.
+/// Returns the sums that the executor adds in its own order: from the first source to the destination in pieces of as
+/// many elements as threads, and from the destination on in shorter pieces. Sums have the same bits if their pieces are
+/// the same.
 pub fn roundings(places: &[Option<(StepPlace, &Transmission)>]) -> Roundings {
     let fused = |t: &Transmission| {
         (t.sources.len() > 1).then(|| Rounding::Own(t.count << 16 | t.destination.chunk.min(u32::from(u16::MAX))))

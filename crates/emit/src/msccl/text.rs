@@ -1,14 +1,15 @@
-//! The text of a file as the executor's parser reads it, which takes less than XML: no declarations, tabs and single
-//! quotes, blanks alone between attributes, and 16 of them a tag. Its numbers are those of C: a leading 0 means base 8.
+//! The text of a file as the executor's parser reads it. The parser accepts less than XML: no declarations, tabs or
+//! single quotes, only blanks between attributes, and at most 16 attributes a tag. Numbers follow C: a leading 0 means
+//! base 8.
 //!
 //! Source: msccl-executor-nccl, `src/misc/msccl/msccl_parser.cc` (`mscclXmlGetNode`) and
 //! `src/include/msccl/msccl_parser.h`.
 
 use unisono_base::xml::{self, short};
 
-/// Characters of a name or a value.
+/// The most characters of a name or a value.
 const LENGTH: usize = 254;
-/// Attributes of a tag; each further blank between two of them counts as one.
+/// The most attributes of a tag; each further blank between two of them counts as one.
 const ATTRIBUTES: usize = 16;
 /// The attributes that the parser reads: numbers, and texts.
 const NUMBERS: &[&str] = &[
@@ -36,7 +37,7 @@ const NUMBERS: &[&str] = &[
 ];
 const TEXTS: &[&str] = &["proto", "coll", "type", "srcbuf", "dstbuf"];
 
-/// Why the parser refuses a text that is XML, or reads another number in it.
+/// Returns the reason why the parser refuses an XML text, or reads another number in it.
 pub fn refused(text: &str) -> Option<String> {
     let mut rest = text;
     loop {
@@ -54,7 +55,7 @@ pub fn refused(text: &str) -> Option<String> {
     }
 }
 
-/// The text up to the first character that ends a name, that character, and the text behind it.
+/// Returns the text up to the first character that ends a name, that character, and the text behind it.
 fn token(text: &str) -> Result<(&str, char, &str), String> {
     let ends = |c: char| matches!(c, '=' | ' ' | '>' | '/' | '\n' | '\r');
     let at = text.find(ends).ok_or("a tag does not end")?;
@@ -65,7 +66,7 @@ fn token(text: &str) -> Result<(&str, char, &str), String> {
     Ok((&text[..at], char::from(end), &text[at + 1..]))
 }
 
-/// The text behind a tag or a comment.
+/// Returns the text behind a tag or a comment.
 fn tag(text: &str) -> Result<&str, String> {
     let Some(body) = text.strip_prefix('<') else {
         let found = text.chars().next().unwrap_or_default();
@@ -111,7 +112,7 @@ fn separated(end: char) -> String {
     )
 }
 
-/// An attribute, after `before` others of its tag.
+/// Checks an attribute that follows `before` others of its tag.
 fn check(key: &str, value: &str, before: usize) -> Result<(), String> {
     let is_number = NUMBERS.contains(&key);
     if before >= ATTRIBUTES && (is_number || TEXTS.contains(&key)) {

@@ -1,14 +1,14 @@
-//! What operations of a GPU wait for, and whether they may run in place.
+//! Waits between operations of a GPU, and the check that the operations may run in place.
 //!
-//! An operation waits for the earlier ones of other thread blocks that touch the same memory, one of them writing; the
-//! order among these is the schedule's own, whose proof says that it has one. What a thread block knows to have
-//! completed through another wait is not waited for again.
+//! An operation waits for each earlier operation of another thread block that touches the same memory, if one of the
+//! two writes. Their order is that of the schedule, whose proof guarantees it. A wait that other waits imply is left
+//! out.
 
 use unisono_collective::Kind;
 
 use super::ops::{Buffer, Op, Place};
 
-/// An operation over `count` chunks, in the thread block `block`, which is its `step`-th.
+/// An operation on `count` chunks: step `step` of thread block `block`.
 pub struct Work {
     pub op: Op<usize>,
     pub count: u32,
@@ -16,8 +16,8 @@ pub struct Work {
     pub step: usize,
 }
 
-/// How input and output lie in one buffer when a collective runs in place (NCCL's rules): the output of an allgather
-/// holds the input at the rank's part, the input of a reduce-scatter the output.
+/// The positions of input and output in one buffer when a collective runs in place (NCCL's rules). The output of an
+/// allgather holds the input at the rank's part; the input of a reduce-scatter holds the output there.
 #[derive(Clone, Copy)]
 pub struct Alias {
     pub kind: Kind,
@@ -35,7 +35,8 @@ impl Alias {
         Place { buffer: Buffer::Output, chunk: p.chunk + shifted }
     }
 
-    /// Whether the operations, in this order, come to the same in place: no input is read where output was written.
+    /// Returns whether the operations, in this order, have the same results in place: none reads input after output
+    /// overwrote it.
     pub fn is_safe(self, works: &[Work]) -> bool {
         let known = [Kind::Allgather, Kind::Allreduce, Kind::Broadcast, Kind::Reduce, Kind::ReduceScatter];
         let overwritten = |(n, later): (usize, &Work)| {
@@ -56,7 +57,7 @@ fn meet(a: Place, a_count: u32, b: Place, b_count: u32) -> bool {
     a.buffer == b.buffer && a.chunk < b.chunk + b_count && b.chunk < a.chunk + a_count
 }
 
-/// For each operation `(block, step)` of the operations of other thread blocks that it must wait for.
+/// Returns, for each operation, the `(block, step)` of the operations of other thread blocks for which it must wait.
 pub fn waits(works: &[Work], blocks: usize, alias: Option<Alias>) -> Vec<Vec<(usize, usize)>> {
     let place = |p: Place| alias.map_or(p, |a| a.place(p));
     let writes: Vec<Option<Place>> = works.iter().map(|w| w.op.writes().map(place)).collect();
@@ -67,7 +68,7 @@ pub fn waits(works: &[Work], blocks: usize, alias: Option<Alias>) -> Vec<Vec<(us
         writes[a].is_some_and(|p| written(p) || reads[b].iter().any(|&q| meets(p, q)))
             || reads[a].iter().any(|&p| written(p))
     };
-    // Of each thread block, how many operations of each other one are known to be done after its last one.
+    // For each thread block, the number of operations of each other one that are complete when its last one is.
     let mut known: Vec<Vec<usize>> = vec![vec![0; blocks]; blocks];
     let mut after: Vec<Vec<usize>> = Vec::with_capacity(works.len());
     let mut all = Vec::with_capacity(works.len());

@@ -1,4 +1,4 @@
-//! Prints a program.
+//! The writer of the text of a program.
 
 use std::fmt::Write;
 
@@ -15,7 +15,8 @@ pub fn buffer_name(buffer: Buffer) -> &'static str {
     }
 }
 
-/// The text. Attributes stand in the order of msccl-tools; those that only the executor demands and our own follow.
+/// Writes a program. Attributes have the order of msccl-tools, then come those that only the executor demands and our
+/// own.
 pub fn write(p: &Program) -> String {
     let mut to = String::new();
     let number = |yes: bool| u8::from(yes);
@@ -86,7 +87,7 @@ fn write_block(id: usize, block: &Block, to: &mut String) {
     to.push_str("    </tb>\n");
 }
 
-/// The executor's parser knows no escapes, so what would need one is replaced.
+/// Replaces characters that need an escape, since the executor's parser reads no escapes.
 fn escaped(text: &str) -> String {
     text.chars().take(200).map(|c| if c.is_ascii_graphic() && !"\"'<>&".contains(c) { c } else { '_' }).collect()
 }

@@ -30,7 +30,7 @@ fn lowered(algorithm: &dyn Algorithm, kind: Kind, grid: Grid, root: u32) -> Opti
     Some(prove_and_lower(&Placed::on_grid(schedule, placement), &wafer).unwrap())
 }
 
-/// Emits what can be, and says how often each algorithm was refused for which reason.
+/// Emits every algorithm, and counts refusals by algorithm and reason.
 fn refusals() -> BTreeMap<&'static str, BTreeMap<String, u32>> {
     let mut refused: BTreeMap<&str, BTreeMap<String, u32>> = BTreeMap::new();
     for &algorithm in ALGORITHMS {
@@ -43,7 +43,7 @@ fn refusals() -> BTreeMap<&'static str, BTreeMap<String, u32>> {
                     let Some(program) = lowered(algorithm, kind, grid, root) else { continue };
                     match csl::emit(&program, &TARGET) {
                         Ok(files) => drop(csl_interpreter::Wafer::load(&files, &inputs(&program.collective))),
-                        // The place and the numbers in front differ.
+                        // The place and the numbers at the start of a reason differ.
                         Err(e) => *reasons.entry(e.reason.rsplit("; ").next().unwrap().to_owned()).or_default() += 1,
                     }
                 }
@@ -60,8 +60,8 @@ fn every_algorithm_is_emitted_and_obeys_the_rules() {
     assert!(refused.is_empty(), "{refused:?}");
 }
 
-/// Without the placement that the target has, several children are taken element by element, leaves are paced, and
-/// floods of rows and columns share a color.
+/// In placements that are not adapted to the target, several children are received element by element, leaves are
+/// paced, and floods of rows and columns share a color.
 #[test]
 fn other_placements_are_refused() {
     let wafer = Machine::preset("wse2").unwrap().get::<Wafer>().unwrap().clone();

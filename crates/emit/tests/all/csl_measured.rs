@@ -1,5 +1,5 @@
-//! Projects that measure: the barrier, the trigger and the samples run in the interpreter of CSL, whose rounds stand
-//! for cycles, and results stay right.
+//! Tests of projects that measure: the barrier, the trigger and the samples run in the interpreter of CSL, whose rounds
+//! count as cycles, and results stay right.
 
 use crate::{
     common::{TARGET, program},
@@ -95,7 +95,7 @@ fn every_algorithm_is_measured_and_right() {
                         assert!((12..2000).contains(&cycles), "{name}: {cycles}");
                     }
                 }
-                // The input of a broadcast is that of rank 0 alone.
+                // Only rank 0 has input in a broadcast.
                 let wanted: f32 = inputs.iter().filter_map(|i| i.first()).sum();
                 let last = wafer.pes.swap_remove(if kind == Kind::Reduce { 0 } else { 3 }).output();
                 assert_eq!(last[..12], [wanted; 12], "{name}");
@@ -110,7 +110,7 @@ fn is_ping_pong(files: &Files) -> bool {
     files.iter().any(|f| f.1.contains("fn ping_pong() void {"))
 }
 
-/// The clock of the first PE alone gives the time: its hops, its elements and a few rounds to start at both ends.
+/// Only the clock of the first PE counts: the time has the hops, the elements and a few rounds to start at both ends.
 #[test]
 fn broadcasts_on_lines_are_measured_by_ping_pong() {
     for (machine, target) in [("wse2", TARGET), ("wse3", SdkTarget::WSE3_SDK_2)] {
@@ -144,7 +144,7 @@ fn broadcasts_on_lines_are_measured_by_ping_pong() {
     }
 }
 
-/// On grids, from other PEs and of nothing, broadcasts are measured as reduces are, where a hop takes a known time.
+/// Broadcasts on grids, from other PEs or of no elements are measured as reduces are, if the cycles of a hop are known.
 #[test]
 fn other_broadcasts_are_measured_by_calibrated_starts() {
     for (rows, cols, root, elements) in [(3, 4, 0, 8), (1, 6, 2, 8), (1, 6, 0, 0)] {
@@ -168,7 +168,7 @@ fn a_ping_pong_takes_colors_and_queues_of_its_own() {
     assert!(queues.contains("a measurement takes 1 and 1 more"), "{queues}");
 }
 
-/// With half a write for each PE the starts are apart, which the calibration sees.
+/// With half a write for each PE the starts are apart, which the calibration detects.
 #[test]
 fn too_few_writes_are_seen() {
     let grid = Grid::new(1, 24);

@@ -94,7 +94,7 @@ fn own_programs_import_every_algorithm_and_call_it_again() {
     assert!(ran > 12 && again > 24, "{ran} programs, {again} calls again");
 }
 
-/// A module names its own colors, so two calls with other colors do not meet.
+/// A module names its own colors, so two calls with other colors do not interfere.
 #[test]
 fn colors_and_tasks_are_the_importers() {
     let grid = Grid::new(4, 4);
@@ -107,7 +107,7 @@ fn colors_and_tasks_are_the_importers() {
     assert!(sources.clone().all(|f| !f.1.contains("memcpy") && f.0.starts_with("reduce_24_")));
 }
 
-/// The program that is emitted beside a module calls it, and what its readme says is there.
+/// The example program that is emitted beside a module calls it and has right results.
 #[test]
 fn the_example_runs() {
     for (rows, cols) in [(1, 5), (4, 4)] {

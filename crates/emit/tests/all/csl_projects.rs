@@ -29,7 +29,7 @@ fn stars() {
 
 #[test]
 fn trees_with_controls() {
-    // A stream passes a router that has received on its color only where its receiver lies two levels higher, so these
+    // A stream passes a router that has received on its color only if its receiver is two levels higher, so these trees
     // have three levels or more.
     for parents in [vec![0, 1, 2, 0], vec![0, 1, 2, 0, 4, 5, 4, 0], vec![0, 1, 2, 3, 4, 2, 1, 0]] {
         let program = tree_row(&parents, 64);

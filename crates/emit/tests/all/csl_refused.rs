@@ -1,4 +1,4 @@
-//! What the target cannot express is refused with what was found and the limit.
+//! Programs that the target cannot express are refused with the value found and the limit.
 
 use crate::{common, csl_interpreter};
 
@@ -20,7 +20,7 @@ fn with_step(step: Step) -> WaferProgram {
     })
 }
 
-/// Emits an operation, which obeys the rules; nothing sends what it receives.
+/// Emits an operation and checks the rules. It is not run, because no PE sends the data that it receives.
 fn loads(step: Step) {
     let program = with_step(step);
     csl_interpreter::Wafer::load(&emit(&program), &inputs(&program.collective));
@@ -163,7 +163,8 @@ fn operations() {
 
 #[test]
 fn memory_is_a_hard_limit() {
-    // 38 KiB beside the code are 9728 words, one of them for control wavelets: 4863 in, 4863 out and 1 more do not fit.
+    // 38 KiB without the code are 9728 words, one of them for control wavelets: 4863 in, 4863 out and 1 more do not
+    // fit.
     let of = |elements, scratch| {
         let pe = PeProgram { scratch, ..PeProgram::default() };
         program(Kind::Allreduce, Grid::new(1, 1), elements, vec![pe])
@@ -188,7 +189,7 @@ fn queues() {
     emit(&receiving(vec![(0..8).map(receive).collect()], 8, vec![]));
     check(&receiving(vec![(0..9).map(receive).collect()], 9, vec![]), "receives on 9 colors; it has 8 input queues");
     check(&receiving(vec![(0..7).map(send).collect()], 7, vec![]), "sends on 7 colors; it has 6 output queues");
-    // The same color in two threads at once; not where one waits for the other.
+    // Two threads may receive on one color only if one waits for the other.
     let twice = |waits| receiving(vec![vec![receive(0)], vec![receive(0)]], 1, waits);
     check(&twice(vec![]), "two threads receive on one color");
     emit(&twice(vec![(1, 0)]));

@@ -1,5 +1,5 @@
-//! The interpreter stops a project in which one place was changed, wherever the place is: so a fault of the emitter
-//! there does not pass the tests that run its projects.
+//! The interpreter stops a project that differs from a sound one in any of many places. So the tests that run projects
+//! find a fault of the emitter in these places.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -23,7 +23,7 @@ impl Sound {
         Self { files: sound(program), collective: program.collective }
     }
 
-    /// The interpreter, in one of some orders, stops the project with another text at one place.
+    /// Asserts that the interpreter stops the project, in one of some orders, if `to` replaces `from` at one place.
     #[track_caller]
     fn stops(&self, name: &str, from: &str, to: &str) {
         let mut files = self.files.clone();
@@ -96,7 +96,7 @@ fn positions() {
     layout(".pos1 = .{ .tx = WEST }", ".pos1 = .{ .tx = .{ WEST, RAMP } }");
     layout(".current_switch_pos = 0", ".current_switch_pos = 1");
     layout(".ring_mode = false", ".ring_mode = true");
-    // The star's senders advance once; without the second position that goes nowhere.
+    // The star's senders advance once, which needs the second position.
     let switched = ", .switches = .{ .pos1 = .{ .rx = EAST }, .current_switch_pos = 0, .ring_mode = false }";
     Sound::new(&star(5, 4)).stops("layout.csl", switched, "");
 }
@@ -167,7 +167,7 @@ fn tasks() {
 #[test]
 fn what_moves() {
     let f = tree();
-    // The first PE's router stays at its ramp: what passes it waits for ever.
+    // The first PE's router stays at its ramp, so wavelets that pass it wait for ever.
     f.stops(f.with("@fadds(tx_c1_4_advance, input"), ", .advance_switch = true", "");
     f.stops(f.with("@mov32(control_c0"), "  @mov32(control_c0, advance_0_1);\n", "");
     // The root receives once too often, or not often enough.
@@ -196,7 +196,7 @@ fn the_wse_3() {
     f.stops(sender, "  @initialize_queue(oq_c", "  @initialize_queue(iq_c");
     f.stops(pe, "comptime {\n", "comptime {\n  @block(c0);\n");
     f.stops(pe, "comptime {\n", "comptime {\n  @rpc(@get_data_task_id(sys_mod.LAUNCH));\n");
-    // A project for the other machine is none for this one.
+    // A project for the other machine breaks the rules of this one.
     let mut other = f.files.clone();
     other.iter_mut().for_each(|f| f.1 = f.1.replace("SDK 2 and the WSE-3", "SDK 1.0 and the WSE-2"));
     assert!(stopped(&other, &collective));

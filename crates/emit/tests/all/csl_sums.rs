@@ -88,7 +88,7 @@ fn chunks_of_any_length_make_right_sums() {
     }
 }
 
-/// Operators that are no vector operations, on lines and grids, with switches, threads and several children.
+/// Operators that are not vector operations, on lines and grids, with switches, threads and several children.
 #[test]
 fn operators_without_a_vector_operation_make_right_results() {
     use Operator::{And, Max, Min, Or, Prod, Sum, Xor};

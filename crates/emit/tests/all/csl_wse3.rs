@@ -53,7 +53,7 @@ fn tree_project() -> Files {
     project(&lowered(unisono_algorithms::find("kd-tree").unwrap(), c, Grid::new(4, 4)).unwrap())
 }
 
-/// What a project for SDK 2 writes, and does not write, by the language's guide.
+/// A project for SDK 2 follows the language's guide.
 #[test]
 fn programs_are_written_for_sdk_2() {
     let files = tree_project();
@@ -76,7 +76,7 @@ fn programs_are_written_for_sdk_2() {
     assert!(layout.contains("@get_color(8)"), "color 8 is free");
 }
 
-/// Of 15 colors that may have switches, those that have them come first.
+/// Routes with switches take first the colors that may have them.
 #[test]
 fn switches_have_colors_that_may_have_them() {
     let c = Collective::new(Kind::Reduce, 16, 24, 0, Operator::Sum, Dtype::F32).unwrap();

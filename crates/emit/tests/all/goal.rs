@@ -1,5 +1,5 @@
-//! GOAL: what is written reads back to the same graph; every mistake is named with its line; nothing makes the reader
-//! panic or reserve memory that the text does not fill.
+//! Tests of GOAL: a written graph reads back as the same graph, errors name the line of a mistake, and no text makes
+//! the reader panic or reserve memory that the text does not fill.
 
 mod labels;
 
@@ -68,7 +68,7 @@ fn everything_that_the_language_has() {
     assert_eq!(graph.task(TaskId(0)), Task::send(1, 1024, 7).on(1, 2));
     assert_eq!(graph.task(TaskId(1)), Task::receive(ANY, 0, ANY));
     assert_eq!(graph.task(TaskId(2)), Task::calc(u64::MAX).on(3, 0));
-    // The first definition of a label counts, and what waits for a start is let go first.
+    // The first definition of a label counts, and tasks that wait for a start come before those that wait for an end.
     assert_eq!(
         graph.waiting(TaskId(0)).collect::<Vec<_>>(),
         [(TaskId(2), true), (TaskId(2), false), (TaskId(2), false)]

@@ -1,4 +1,4 @@
-//! MSCCL XML: every algorithm, run by an executor of its own and read back; what is refused; what is read; hostile
+//! Tests of MSCCL XML: every algorithm run by a second executor and read back, files that are read or refused, hostile
 //! files.
 
 mod ops;
@@ -29,15 +29,15 @@ fn attribute<'a>(xml: &'a str, key: &str) -> &'a str {
     &xml[at..at + xml[at..].find('"').unwrap()]
 }
 
-/// Input of a rank's chunk: sums of different ranks and chunks differ.
+/// Returns the input of a rank's chunk. Sums of different ranks and chunks differ.
 fn value(rank: u32, chunk: u32) -> i64 {
     (1 << (4 * (rank % 13))) + i64::from(chunk) * 1_000_000_007 + i64::from(rank) * 31
 }
 
-/// Where input and output of a GPU start in one buffer.
+/// The starts of a GPU's input and output in one buffer.
 type Windows<'a> = &'a dyn Fn(usize, usize) -> (usize, usize);
 
-/// What the file's GPUs end with is the collective, in plain arithmetic, each way it may be run.
+/// Asserts that a file's GPUs compute the collective, out of place and, if the file allows it, in place.
 fn check_run(schedule: &Schedule, xml: &str, what: &str) {
     let c = schedule.collective();
     let parts = if matches!(c.kind, Kind::Allgather | Kind::Alltoall | Kind::ReduceScatter) { c.ranks } else { 1 };
@@ -90,7 +90,7 @@ fn every_algorithm_runs_and_reads_back() {
             for ranks in 1..=9 {
                 for elements in [u64::from(ranks) * 4, 12, 7] {
                     number += 1;
-                    // Outside of the long run, few of the cases have many ranks.
+                    // Only the long run has all cases with many ranks.
                     if ranks > 5 && ranks != 8 && !crate::soak::runs(number) {
                         continue;
                     }
@@ -106,8 +106,8 @@ fn every_algorithm_runs_and_reads_back() {
                         match emit(&schedule) {
                             Err(reason) => {
                                 assert!(!reason.contains("please report"), "{what}: {reason}");
-                                // Two parts of it meet on each connection of 3x3 ranks, and the format's two chunks
-                                // are too few to keep them from waiting for each other.
+                                // On 3x3 ranks, two parts share each connection, and with two chunks in flight they
+                                // wait for each other.
                                 if algorithm.name() == "bucket" && reason.contains("more than 2 chunks in flight") {
                                     assert_eq!((ranks, elements), (9, 36), "{what}");
                                     continue;
@@ -126,7 +126,7 @@ fn every_algorithm_runs_and_reads_back() {
                                 assert_eq!(a.expression_class, b.expression_class, "{what}");
                                 assert_eq!(a.repeatable, b.repeatable, "{what}");
                                 assert_eq!(again.collective(), schedule.collective(), "{what}");
-                                // What was read is written again, though perhaps with other scratch memory.
+                                // The imported schedule is written again, perhaps with other scratch memory.
                                 check_run(&again, &emit(&again).unwrap_or_else(|e| panic!("{what}: {e}")), &what);
                             }
                         }
@@ -182,7 +182,6 @@ fn a_file_of_msccl_tools_is_read_and_proved() {
     check_run(&schedule, &emit(&schedule).unwrap(), "ring of two");
 }
 
-/// What a wrong file says.
 fn refusal(xml: &str) -> String {
     msccl::import(xml, &Asked::default()).map(|_| ()).unwrap_err().to_string()
 }
@@ -323,7 +322,7 @@ fn what_the_format_cannot_hold_is_refused_with_the_reason() {
     assert!(refused(&s).ends_with("it moves no elements"));
 }
 
-/// Ends of a stream that move other lengths are cut to one.
+/// Both ends of a stream are cut into the same lengths.
 #[test]
 fn streams_read_in_other_lengths_than_written_are_cut() {
     let c = Collective::new(Kind::Message, 2, 1, 0, Operator::Sum, Dtype::I64).unwrap();

@@ -1,5 +1,5 @@
-//! Decision tables for other libraries: each file is looked up as its library does it, and must choose what the table
-//! says.
+//! Tests of decision tables for other libraries: a look-up in each file by its library's rules must find the choice of
+//! the table.
 
 mod mpich_table;
 
@@ -9,7 +9,7 @@ use unisono_algorithms::ALGORITHMS;
 use unisono_collective::{Choice, DecisionTable, Kind, OperatorClass, Row};
 use unisono_emit::tuning::{Export, LibraryTable, TUNINGS};
 
-/// Stands in for MPICH's own table.
+/// A substitute for MPICH's own table.
 const LIBRARY: &str = r#"{
   "collective=bcast": {"comm_type=intra": {"comm_size<8": {"algorithm=MPIR_Bcast_own": {}}, "comm_size=any": {"algorithm=MPIR_Bcast_own": {}}}, "comm_type=inter": {"algorithm=MPIR_Bcast_inter": {}}},
   "collective=allreduce": {"comm_type=intra": {"algorithm=MPIR_own": {}}, "comm_type=inter": {"algorithm=MPIR_Allreduce_inter": {}}},
@@ -42,7 +42,7 @@ fn write(target: &str, table: &DecisionTable) -> Result<Export, String> {
     TUNINGS.iter().find(|t| t.name() == target).unwrap().write(table, Some(&library)).map_err(|e| e.to_string())
 }
 
-/// What each library calls our algorithms; an empty name is its own choice.
+/// Returns a library's name of one of our algorithms; an empty name is the library's own choice.
 fn theirs(target: &str, kind: Kind, ranks: u32, ours: &str) -> &'static str {
     match (target, kind, ours) {
         ("openmpi-rules", Kind::Allreduce, "ring") => "4",
@@ -70,7 +70,7 @@ fn theirs(target: &str, kind: Kind, ranks: u32, ours: &str) -> &'static str {
     }
 }
 
-/// What a library chooses for `bytes` of one rank, by its own rules of looking up.
+/// Returns the choice of a library for `bytes` of one rank, by the library's own look-up rules.
 fn look_up(target: &str, text: &str, kind: Kind, ranks: u32, bytes: u64) -> String {
     let all = bytes * u64::from(ranks);
     let of_all = kind == Kind::Allgather;
@@ -141,7 +141,7 @@ fn look_up(target: &str, text: &str, kind: Kind, ranks: u32, bytes: u64) -> Stri
                 let (a, b) = p[1].split_once('-').unwrap();
                 let first: u64 = a.parse().unwrap();
                 let last = if b == "inf" { u64::MAX } else { b.parse().unwrap() };
-                // The end that two ranges share belongs to the earlier one, which the list may not have.
+                // A size at which two ranges meet belongs to the earlier one, which the list may not have.
                 let after = if first == 0 { size >= first } else { size > first };
                 p[0] == kind.name() && p[3] == format!("[{ranks}]") && after && size <= last
             });
@@ -226,7 +226,7 @@ proptest! {
             for kind in [Kind::Allreduce, Kind::Allgather] {
                 for ranks in 1..=18 {
                     for bytes in ends.iter().flat_map(|&b| [b.saturating_sub(1), b, b.saturating_add(1)]).filter(|&b| b < 1 << 30) {
-                        // UCC's ranges have no 0 alone, and share their ends.
+                        // UCC's ranges share their ends, so size 0 has no range of its own.
                         if target.name() == "ucc" && bytes == 0 {
                             continue;
                         }
@@ -305,7 +305,7 @@ fn mpich_asks_what_its_algorithms_ask() {
     );
     assert!(export.left.iter().any(|l| l.starts_with("gather on 5 ranks") && l.contains("does not distinguish sizes")));
     assert!(export.load.contains(&"MPIR_CVAR_ALLREDUCE_DEVICE_COLLECTIVE=0".to_owned()));
-    // A library without the algorithm: refused before the program would abort.
+    // A library without the algorithm is refused, because the program would abort later.
     let old = LibraryTable::read(LIBRARY.replace("MPIR_Allgather_intra_brucks", "MPIR_other").as_bytes()).unwrap();
     let mpich = TUNINGS.iter().find(|t| t.name() == "mpich-json").unwrap();
     let e = mpich.write(&table(vec![row(Kind::Allgather, 4, 0, 9, "bruck")]), Some(&old)).unwrap_err();
@@ -467,7 +467,6 @@ fn rules_for_ncclx_name_nodes_and_ranks() {
     assert!(export.left[0].contains("its parameter pipe-ops=2 cannot be expressed"), "{:?}", export.left);
 }
 
-/// A row for so many ranks a node.
 fn on(per_node: u32, row: Row) -> Row {
     Row { per_node: Some(per_node), ..row }
 }
@@ -486,8 +485,8 @@ fn ranks_per_node_are_said_where_the_file_can() {
         .iter()
         .map(|c| (c["comm_rank_distribution"].as_str(), c["rules"][0]["msg_size_min"].as_u64().unwrap()))
         .collect();
-    // Four a node is neither of the two placements that it knows, and stands for any: last, and where others say
-    // nothing.
+    // Open MPI distinguishes only one node and one rank a node. The row for four ranks a node is written last, for any
+    // placement.
     assert_eq!(found, [(Some("single-node"), 0), (Some("one-per-node"), 0), (None, 0)]);
     assert!(json.notes.iter().any(|n| n.contains("was chosen for 4 ranks a node")), "{:?}", json.notes);
 
@@ -496,13 +495,13 @@ fn ranks_per_node_are_said_where_the_file_can() {
     let nodes: Vec<&str> = lines.iter().map(|l| l.split(',').nth(6).unwrap()).collect();
     assert_eq!(nodes, ["1", "2", "8"], "{lines:?}");
 
-    // Elsewhere those with most ranks a node stand for all.
+    // In other files, the rows with most ranks a node serve all placements.
     for target in ["openmpi-rules", "mpich-json", "ucc"] {
         let export = write(target, &table(rows.clone())).unwrap();
         assert_eq!((export.rows, export.left.len()), (1, 2), "{target}: {:?}", export.left);
         assert!(export.notes.iter().any(|n| n.contains("was chosen for 8 ranks a node")), "{target}");
     }
-    // Where there are rows for any, those are all.
+    // If there are rows for any placement, only those are written.
     let any = row(Kind::Allreduce, 8, 0, 9, "recursive-doubling");
     let export = write("openmpi-rules", &table(vec![any, rows[0].clone()])).unwrap();
     assert_eq!((export.rows, export.left.len()), (1, 1));

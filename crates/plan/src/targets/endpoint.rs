@@ -57,7 +57,7 @@ fn on_ranks(asked: &Asked, machine: &Endpoint) -> Result<OnRanks, PlanError> {
     Ok(OnRanks { machine: machine.clone(), ranks, model, prices })
 }
 
-/// By the model that is named, or the machine's own.
+/// Simulates by the named model, or by the machine's own.
 fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Run, RunError> {
     let machine: &Endpoint = machine_of(proven.file());
     let model = options.model.as_deref().map_or(Ok(machine.model), model)?;
@@ -72,14 +72,14 @@ fn model(name: &str) -> Result<EndpointModel, PlanError> {
     })
 }
 
-/// Instructions beyond which a candidate with known rounds is not built only to be ranked.
+/// The most instructions of a candidate with known rounds that is built to be ranked.
 const MOST_SIMULATED: u64 = 1 << 20;
 
-/// Instructions beyond which a candidate without rounds is timed only where it is named.
+/// The most instructions of a candidate without known rounds that is timed without being named.
 const MOST_BUILT: u64 = 1 << 24;
 
 impl OnRanks {
-    /// The rounds of a candidate that is too large to be built only to be ranked, where they are known.
+    /// Returns the rounds of a candidate that is too large to build for a ranking, if they are known.
     fn long_rounds(&self, collective: Collective, algorithm: &dyn Algorithm, params: &Params) -> Option<Vec<Round>> {
         let case = self.case(collective);
         if algorithm.size(&case, params).instructions.is_some_and(|count| count <= MOST_SIMULATED) {
@@ -146,8 +146,8 @@ impl Target for OnRanks {
         )
     }
 
-    /// One an instruction, none where rounds are known: the order of candidates. Building and simulating admit more
-    /// once they begin.
+    /// Returns one step an instruction, and 0 for a candidate that is timed by its rounds. The number orders
+    /// candidates; building and simulating check further limits.
     fn steps(&self, collective: Collective, algorithm: &dyn Algorithm, params: &Params) -> u128 {
         let instructions = algorithm.size(&self.case(collective), params).instructions.unwrap_or(0);
         if self.long_rounds(collective, algorithm, params).is_some() { 0 } else { instructions.into() }
@@ -159,7 +159,7 @@ impl Target for OnRanks {
         large && algorithm.profile(&case, params).is_none()
     }
 
-    /// By simulation, or from the rounds of a huge schedule.
+    /// Times by simulation, or from the rounds of a huge schedule.
     fn time(
         &self,
         collective: Collective,

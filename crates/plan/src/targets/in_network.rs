@@ -1,4 +1,5 @@
-//! Machines whose switches reduce: in the network, by one embedding or several, against algorithms on the cores.
+//! Machines whose switches reduce. Plans compare reductions in the network, by one or several embeddings, with
+//! algorithms on the cores.
 
 use std::{any::Any, time::Instant};
 
@@ -44,8 +45,8 @@ pub const KIND: TargetKind = TargetKind {
     part: part_of,
 };
 
-/// A schedule on switches keeps its placement, which must be on the cores that are asked for. Others have no place in
-/// the switches; those that were planned for this machine are on its cores.
+/// Keeps the placement of a schedule in switches, which must be on the requested cores. A schedule without one is
+/// accepted only if it was planned for the cores of this machine.
 fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     let machine: &InNetwork = placing.machine.get().expect("the kind of the machine");
     let Some(kept) = placing.kept.and_then(Placement::switches) else {
@@ -75,7 +76,7 @@ fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     }
 }
 
-/// The reason why a schedule without a placement in switches does not run.
+/// Returns the reason why a schedule without a placement in switches does not run.
 fn not_placed(schedule: &Schedule, machine: &InNetwork) -> PlanError {
     let machine = machine.name.clone();
     if schedule.check_ranks_only().is_err() {
@@ -86,7 +87,7 @@ fn not_placed(schedule: &Schedule, machine: &InNetwork) -> PlanError {
     PlanError::OnCores { algorithm, machine, simulated: "in-network" }
 }
 
-/// The cores of the ranks: the first ones, those of whole nodes, or others.
+/// Returns the cores of the ranks: the first ones, those of whole nodes, or others.
 fn part_of(file: &File) -> Result<Part, PlanError> {
     let ranks = file.schedule.collective().ranks;
     let placement = file.placement.as_ref().and_then(Placement::switches);
@@ -139,7 +140,7 @@ fn on_switches(asked: &Asked, machine: &InNetwork) -> Result<OnSwitches, PlanErr
 const NO_OPTIONS: &str =
     "model, late, noise, queue_depth and noop_probability are not for switches that reduce; drop them";
 
-/// In the switches where the schedule is placed.
+/// Simulates a schedule in the switches of its placement.
 fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Run, RunError> {
     if options.for_wafers() || options.for_ranks() {
         return Err(RunError::Options(NO_OPTIONS));
@@ -150,14 +151,14 @@ fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Run, RunError
     Ok(Run::in_switches(run, begin.elapsed().as_secs_f64()))
 }
 
-/// The machine of a schedule, and its place in the switches.
+/// Returns the machine of a schedule and its placement in the switches.
 fn in_place(file: &File) -> Result<(&InNetwork, &SwitchPlacement), PlanError> {
     let machine: &InNetwork = machine_of(file);
     let placement = file.placement.as_ref().and_then(Placement::switches);
     Ok((machine, placement.ok_or_else(|| not_placed(&file.schedule, machine))?))
 }
 
-/// Schedules on one machine, each in its own place, with identifiers that keep them apart.
+/// Simulates schedules on one machine, each at its own placement, with identifiers that keep them apart.
 fn simulate_beside(proven: &[VerifiedFile]) -> Result<Vec<Run>, RunError> {
     let begin = Instant::now();
     let mut all = Vec::with_capacity(proven.len());
@@ -177,7 +178,7 @@ fn with_identifiers(run: collective_engine::Run, wall_seconds: f64) -> Run {
     made
 }
 
-/// Whether an algorithm runs in switches, and not on the cores.
+/// Returns whether an algorithm runs in switches and not on the cores.
 fn in_switches(algorithm: &dyn Algorithm) -> bool {
     algorithm.info().needs.contains(&Means::ReducingSwitches)
 }
@@ -187,7 +188,7 @@ fn on_cores(name: &str) -> Option<Host> {
 }
 
 impl OnSwitches {
-    /// The same collective by messages among the cores.
+    /// Returns the case of a collective by messages among the cores.
     fn host_case(&self, collective: Collective) -> Case<'static> {
         Case::on_ranks(collective, Ranks::default())
     }
@@ -195,7 +196,7 @@ impl OnSwitches {
     fn registers(&self, c: Collective, algorithm: &dyn Algorithm, params: &Params) -> Result<Configured, PlanError> {
         let case = self.case(c);
         let Some(Profile::Registers(configured)) = algorithm.profile(&case, params) else {
-            // Building tells the reason.
+            // The build returns the reason.
             algorithm.build(&case, params)?;
             let reason = "it has no registers".to_owned();
             return Err(AlgorithmError::Unsupported { algorithm: algorithm.name(), reason }.into());
@@ -245,7 +246,7 @@ impl Target for OnSwitches {
 
     fn candidates(&self, collective: Collective, wanted: &Params) -> Vec<(&'static dyn Algorithm, Params)> {
         let case = self.case(collective);
-        // One core sends nothing, so it needs no algorithm that has a time only for messages.
+        // One core sends no messages, so algorithms on the cores do not apply.
         let hosted = |name: &str| collective.ranks > 1 && on_cores(name).is_some();
         let runs = |a: &&&dyn Algorithm| {
             a.info().collectives.contains(&collective.kind) && (hosted(a.name()) || in_switches(**a))
@@ -264,7 +265,7 @@ impl Target for OnSwitches {
         in_switches(algorithm)
     }
 
-    /// From alpha and beta of the registers, or by the model of the cores.
+    /// Times by alpha and beta of the registers, or by the model of the cores.
     fn time(
         &self,
         collective: Collective,

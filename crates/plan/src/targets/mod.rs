@@ -12,7 +12,6 @@ use unisono_schedule::Schedule;
 
 use crate::{Asked, Part, PlanError, Run, RunError, RunOptions, Simulator, Target};
 
-/// Opens a part of a machine.
 pub type Open = fn(&Asked) -> Option<Result<Box<dyn Target>, PlanError>>;
 
 /// Runs proved schedules on one machine that start at the same time.
@@ -20,36 +19,35 @@ pub type SimulateBeside = fn(&[VerifiedFile]) -> Result<Vec<Run>, RunError>;
 
 /// A kind of machine that plans are made for.
 pub struct TargetKind {
-    /// As machine files name it.
+    /// The name of the kind in machine files.
     pub name: &'static str,
     /// The means of communication that parts of such machines offer.
     pub offers: &'static [Means],
     /// Algorithms with other needs that plans for such machines time by a formula, to compare them.
     pub compares: &'static [&'static str],
-    /// Opens the part of a machine that is asked for; `None` for a machine of another kind.
+    /// Opens the requested part of a machine; `None` for a machine of another kind.
     pub open: Open,
     /// Places a schedule of any origin.
     pub place: fn(&Placing) -> Result<Option<Placement>, PlanError>,
     pub simulator: &'static Simulator,
     /// Runs a proved schedule with the simulator of the kind.
     pub simulate: fn(&VerifiedFile, &RunOptions) -> Result<Run, RunError>,
-    /// Runs proved schedules on one machine that start at the same time; `None` where the simulator runs one schedule
+    /// Runs proved schedules on one machine that start at the same time; `None` if the simulator runs one schedule
     /// only.
     pub simulate_beside: Option<SimulateBeside>,
     /// The part that a schedule with this placement runs on.
     pub part: fn(&File) -> Result<Part, PlanError>,
 }
 
-/// A schedule that is wanted on a machine.
+/// A request to place a schedule on a machine.
 pub struct Placing<'a> {
     pub schedule: &'a Schedule,
     pub machine: &'a Machine,
-    /// The part of the machine that is asked for.
     pub part: &'a Part,
-    /// The placement so far, and the machine that it is for.
+    /// The current placement, and its machine.
     pub kept: Option<&'a Placement>,
     pub before: Option<&'a Machine>,
-    /// The shape of the part that the schedule runs on so far, on whatever machine.
+    /// The shape of the part on which the schedule is placed now, on any machine.
     pub was: Option<Shape>,
 }
 
@@ -67,7 +65,7 @@ impl Placing<'_> {
         if let Part::Places(_) = self.part { Err(PlanError::NoPlaces { machine, kind }) } else { Ok(()) }
     }
 
-    /// Refuses a schedule with nodes that are no ranks, since nothing but switches that reduce can be those nodes.
+    /// Refuses a schedule with nodes that are not ranks, since only switches that reduce can be those nodes.
     fn refuse_switches(&self) -> Result<(), PlanError> {
         self.schedule.check_ranks_only().map_err(|found| PlanError::Switches {
             found,
@@ -98,12 +96,10 @@ fn machine_of<T: Description>(file: &File) -> &T {
     file.machine.as_ref().and_then(Machine::get).expect("the kind of the machine")
 }
 
-/// The first ranks.
 fn first_ranks(file: &File) -> Result<Part, PlanError> {
     Ok(Part::Shape(Shape::line(file.schedule.collective().ranks)))
 }
 
-/// The kind of a machine.
 pub fn kind_of(machine: &Machine) -> &'static TargetKind {
     TARGETS.iter().find(|kind| kind.name == machine.kind()).expect("every kind of machine has a target")
 }
@@ -127,8 +123,8 @@ pub fn require(machine: &Machine, needed: Means, purpose: &str) -> Result<(), Pl
     })
 }
 
-/// Places a schedule of any origin on a part of a machine; on the whole of one: where it is already, else in the part
-/// of the shape that it has on another machine, else on the first places.
+/// Places a schedule of any origin on a part of a machine. On a whole machine, a schedule that is there already keeps
+/// its places. Another one takes the part with the shape that it has on its own machine, else the first places.
 ///
 /// # Errors
 /// The machine has no such part, it has another number of ranks, or it cannot run the schedule.
@@ -139,7 +135,7 @@ pub fn place(file: &File, machine: &Machine, part: &Part) -> Result<Option<Place
     (kind_of(machine).place)(&Placing { schedule, machine, part, kept, before, was })
 }
 
-/// The part of its machine that a file's schedule runs on; `None` where there is no machine.
+/// Returns the part of its machine on which a file's schedule runs; `None` if the file has no machine.
 ///
 /// # Errors
 /// A machine whose topology does not close.
@@ -161,12 +157,12 @@ pub use network::notes;
 pub(crate) use network::{charges, prices};
 pub use wafer::measure_on_fabric;
 
-/// A part that the kind of machine does not have.
+/// Returns the error for a part that the kind of machine does not have.
 fn no_part(asked: &Asked, accepted: &'static str) -> PlanError {
     PlanError::Part { part: asked.part.to_string(), machine: asked.machine.name().to_owned(), accepted }
 }
 
-/// Refuses every model but the only one of the kind of machine.
+/// Refuses every model except the only one of the kind of machine.
 fn only_model(own: &str, asked: Option<&str>) -> Result<(), PlanError> {
     match asked.filter(|&asked| asked != own) {
         Some(found) => Err(PlanError::Model { found: found.to_owned(), accepted: own.to_owned() }),

@@ -56,14 +56,14 @@ fn on_wafer(asked: &Asked, wafer: &Wafer) -> Result<OnWafer, PlanError> {
         Part::Shape(shape) => Some(shape),
         Part::Nodes(_) | Part::Places(_) => return Err(no_part(asked, "a shape, N or MxN")),
     })?;
-    // Averages over all links mislead on a grid.
+    // The model `paper` averages over all links, which misleads on a grid.
     let own = if shape.grid.is_line() { "paper" } else { "links" };
     let part = WaferPart { grid: shape.grid, depth_cycles: wafer.depth_cycles(), clock_mhz: wafer.clock_mhz };
     Ok(OnWafer { wafer: wafer.clone(), shape, part, model: model(asked.model.unwrap_or(own))? })
 }
 
-/// Node k on PE k of the shape: the one that is given, else that of the placement here or elsewhere, else the machine's
-/// own, else a row.
+/// Places node k on PE k of a shape: the given one, else that of the current placement here or elsewhere, else the
+/// machine's own, else a row.
 fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     placing.refuse_places()?;
     let wafer: &Wafer = placing.machine.get().expect("the kind of the machine");
@@ -82,10 +82,10 @@ fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
 }
 
 const RANKS_ONLY: &str = "model, late and noise are for ranks; on a wafer there are queue_depth and noop_probability";
-/// The most PEs of a trace: more would be no picture and no file that a viewer opens.
+/// The most PEs of a trace. Viewers open no larger file.
 const MOST_TRACED: usize = 4096;
 
-/// On the fabric, wavelet by wavelet, with data through it.
+/// Simulates a schedule with data on the fabric, wavelet by wavelet.
 fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Run, RunError> {
     let (program, wafer, options) = lowered(proven, options)?;
     let begin = Instant::now();
@@ -110,7 +110,7 @@ pub fn measure_on_fabric(
     Ok(fabric::measure(&program, &options, calibration)?)
 }
 
-/// The program of a schedule with the options of the fabric.
+/// Returns the program of a schedule and the options of the fabric.
 fn lowered<'a>(
     proven: &VerifiedFile<'a>,
     options: &RunOptions,
@@ -171,7 +171,7 @@ impl OnWafer {
         Time::from_cycles(self.model.cycles(estimate, self.part.depth_cycles), self.part.clock_mhz)
     }
 
-    /// The cost terms of a placed schedule, of each phase those of its slowest line.
+    /// Returns the cost terms of a placed schedule; each phase has those of its slowest line.
     fn measured(&self, placed: OnGrid, algorithm: &str) -> Result<Estimate, PlanError> {
         let phases = measure(placed).map_err(|found| PlanError::NotProved {
             algorithm: algorithm.to_owned(),
@@ -180,8 +180,8 @@ impl OnWafer {
         Ok(self.model.slowest(phases, self.part.depth_cycles))
     }
 
-    /// The cost by the algorithm that is named as the origin of a schedule, if it states a sharper time than terms
-    /// give, and if it makes this schedule.
+    /// Returns the cost that the algorithm named as a schedule's origin states, if it is sharper than the cost terms
+    /// and the algorithm builds the same schedule.
     fn stated(&self, placed: OnGrid) -> Result<Option<Estimate>, PlanError> {
         let (schedule, case) = (placed.schedule, self.case(*placed.schedule.collective()));
         let mut words = schedule.origin().split_whitespace();
@@ -254,7 +254,7 @@ impl Target for OnWafer {
         algorithm.size(&self.case(collective), params).profile_steps
     }
 
-    /// From the closed form, or from the schedule of an algorithm that states none.
+    /// Times by the closed form, or by the schedule of an algorithm that states none.
     fn time(
         &self,
         collective: Collective,

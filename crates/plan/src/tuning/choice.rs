@@ -1,23 +1,23 @@
 //! Chooses the contender of each size and number of ranks, from times at a few of them.
 //!
-//! A choice goes by *deciding times*. The library's are those measured. A schedule's are too where it won clearly and
-//! in most rounds. Otherwise it counts as no faster than the library. Between two numbers of ranks that were measured,
-//! a schedule's time is its model's, times the factor by which the measured ones missed the model, which is
-//! interpolated. The library, which has no model here, is interpolated itself (both along the logarithms of ranks and
-//! time).
+//! A choice compares *deciding times*. The library's is its measured time. A schedule's is its measured time if it won
+//! clearly and in most rounds; otherwise it is at least the library's. Between two measured numbers of ranks, a
+//! schedule's time is the prediction of its model times a factor, interpolated from the ratios of measured to predicted
+//! times. The library has no model here, so its time itself is interpolated. Both interpolations are linear in the
+//! logarithms of ranks and time.
 //!
-//! Along the sizes the choice is the sequence of least loss, where a change costs as much as [`CLEARLY`]. It never
-//! takes longer than [`CLEARLY`] times the best. So there is no cliff from n to n + 1 ranks: the choice at n + 1 takes
-//! at most [`CLEARLY`] times as long as the choice at n takes there. Between two sizes that differ there is one
-//! boundary, where the two choices take equally long.
+//! Over the sizes, the choice is the sequence of least loss, in which a change costs a factor of [`CLEARLY`]. It never
+//! takes longer than [`CLEARLY`] times the best. So there is no cliff from n to n + 1 ranks: at n + 1, the choice takes
+//! at most [`CLEARLY`] times as long as the choice of n does. Between two sizes with different choices there is one
+//! boundary, at which both take equally long.
 
 use std::collections::BTreeMap;
 
 use unisono_base::rounded;
 
-/// A schedule takes the library's place where it is faster by this factor of the median ...
+/// The factor by which the median of a schedule must be faster for it to replace the library.
 pub const CLEARLY: f64 = 1.05;
-/// ... and in this share of the rounds, as a fraction.
+/// The share of the rounds that it must win, as a fraction.
 const MOSTLY: (u32, u32) = (5, 6);
 
 /// A contender at a size. The library is the first in their order, so it is chosen in a tie.
@@ -37,17 +37,17 @@ impl Contender {
     }
 }
 
-/// Deciding times at one number of ranks, by contender: seconds at each size, or `None` where the contender does not
+/// Deciding times at one number of ranks, by contender: seconds at each size, or `None` if the contender does not
 /// serve. The library has a time at every size.
 pub type Times = BTreeMap<Contender, Vec<Option<f64>>>;
 
-/// The deciding time of a schedule that was faster than the library in `won` of the rounds.
+/// Returns the deciding time of a schedule that was faster than the library in `won` of the rounds.
 pub fn deciding(seconds: f64, won: u32, rounds: u32, library: f64) -> f64 {
     let mostly = u64::from(MOSTLY.1) * u64::from(won) >= u64::from(MOSTLY.0) * u64::from(rounds);
     if seconds * CLEARLY < library && mostly { seconds } else { seconds.max(library) }
 }
 
-/// Deciding times on a number of ranks between two that were measured.
+/// Returns deciding times on a number of ranks between two that were measured.
 ///
 /// `models` are predicted times at the lower, the higher and this number. A contender that lacks one of them does not
 /// serve.
@@ -67,7 +67,7 @@ pub fn between(ranks: u32, low: (u32, &Times), high: (u32, &Times), models: [&Ti
     };
     let time = |name: Contender, size: usize| {
         let (time, library) = (interpolated(name, size)?, interpolated(Contender::Library, size)?);
-        // A schedule that was faster on neither side is not faster in between, whatever its model predicts.
+        // A schedule that was faster on neither side is not faster in between, even if its model predicts it.
         let wins = [lows, highs].iter().any(|ends| ends[&name][size] < ends[&Contender::Library][size]);
         Some(if wins || name == Contender::Library { time } else { time.max(library) })
     };
@@ -94,8 +94,8 @@ pub fn choose(times: &Times) -> Vec<Contender> {
     best.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).expect("the library serves every size").1
 }
 
-/// The last size of the first of two choices, where straight lines through their times (in logarithms) cross. Where
-/// they do not cross between the sizes, the geometric mean.
+/// Returns the last size of the first of two choices: the size at which straight lines through their times (in
+/// logarithms) cross, or the geometric mean of the sizes if the lines do not cross between them.
 pub fn boundary(sizes: (u64, u64), one: (f64, f64), other: (f64, f64)) -> u64 {
     let (first, last) = sizes;
     let (gain_first, gain_last) = ((other.0 / one.0).ln(), (one.1 / other.1).ln());

@@ -1,5 +1,5 @@
-//! Schedules for MPI programs: which algorithms a machine's model proposes, which sizes share a plan, and which
-//! contender serves each size after a measurement.
+//! Schedules for MPI programs: the algorithms that a machine's model proposes, the sizes that share a plan, and the
+//! contender that serves each size after a measurement.
 
 mod choice;
 mod proposals;

@@ -10,7 +10,7 @@ use unisono_schedule::verify::{self, Method};
 use crate::{Asked, Part, Plan, PlanError, Problem, plan};
 
 fn asked(kind: Kind, machine: &Machine, ranks: u32, elements: u64, operator: Operator) -> Asked<'_> {
-    // A proof of an operator that does not commute needs data.
+    // The operator that does not commute is defined for i64 only.
     let dtype = if operator.commutative() { Dtype::F32 } else { Dtype::I64 };
     let part = Part::Shape(Shape::line(ranks));
     Asked { operator, dtype, ..Asked::new(kind, machine, part, elements) }
@@ -44,7 +44,7 @@ pub fn proposals(
     Ok(found)
 }
 
-/// Plans one algorithm at the parameters that it chooses; `None` where it does not serve.
+/// Plans one algorithm at the parameters that it chooses; `None` if it does not support the case.
 ///
 /// # Errors
 /// As [`plan`].
@@ -64,7 +64,7 @@ fn planned(asked: &Asked, algorithm: &str, params: &Params) -> Result<Option<Pla
         made => made?,
     };
     let schedule = made.schedule()?;
-    // Programs run among ranks, and no library reduces in switches at a plan's word.
+    // Programs run among ranks: a plan cannot make a library reduce in switches.
     let serves = schedule.check_ranks_only().is_ok()
         && (asked.kind != Kind::Allreduce || verify::verify(schedule, Method::Auto).repeatable);
     Ok(serves.then_some(made))
@@ -106,7 +106,7 @@ impl SizeClass {
         Self { first_bytes, last_bytes: (2 * u128::from(first_bytes)).saturating_sub(1).try_into().unwrap_or(u64::MAX) }
     }
 
-    /// Plans the algorithm that the model ranks first at the middle of the class; `None` where no algorithm serves.
+    /// Plans the algorithm that the model ranks first at the middle of the class; `None` if no algorithm serves.
     ///
     /// # Errors
     /// As [`plan`].

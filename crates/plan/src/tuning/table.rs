@@ -1,4 +1,4 @@
-//! The regions of a decision table, from measured times of plans beside the library.
+//! The regions of a decision table, from measured times of plans and the library.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -18,7 +18,7 @@ pub struct Measured {
     pub seconds: f64,
     /// Rounds in which it was faster than the library.
     pub won: u32,
-    /// Whether its calls ran as planned. A schedule that does not serve a count leaves the call to the library.
+    /// True if its calls ran as planned. A schedule that does not serve a count leaves the call to the library.
     pub effective: bool,
 }
 
@@ -63,11 +63,11 @@ pub struct Region {
     pub first_bytes: u64,
     pub last_bytes: Option<u64>,
     pub plan: Option<Arc<Plan>>,
-    /// Whether this number of ranks was measured. Otherwise its times were interpolated.
+    /// True if this number of ranks was measured. Otherwise its times were interpolated.
     pub measured: bool,
 }
 
-/// By contender, the plan at each size; `None` where the contender does not serve.
+/// By contender, the plan at each size; `None` if the contender does not serve.
 type Plans = BTreeMap<Contender, Vec<Option<Arc<Plan>>>>;
 
 /// Measured cells of one collective whose nodes are filled alike, up to a number of ranks a node.
@@ -106,7 +106,7 @@ impl Family<'_> {
         Ok(found)
     }
 
-    /// The plans of the algorithms of a list on a number of ranks.
+    /// Returns the plans of the listed algorithms on a number of ranks.
     fn plans(&self, ranks: u32, names: &[Contender]) -> Result<Plans, PlanError> {
         let mut plans = Plans::new();
         for &contender in names {
@@ -117,7 +117,8 @@ impl Family<'_> {
         Ok(plans)
     }
 
-    /// Adds the regions of equal choice. Between two sizes that differ they meet where both take equally long.
+    /// Adds the regions of equal choice. Between two sizes with different choices, the boundary is the size at which
+    /// both take equally long.
     fn add(&self, to: &mut Vec<Region>, ranks: u32, times: &Times, plans: &Plans, measured: bool) {
         let chosen = choose(times);
         let plan = |at: usize| plans.get(&chosen[at]).and_then(|of| of[at].clone());
@@ -133,7 +134,7 @@ impl Family<'_> {
                 let ends = |at: usize| Some((times[&name][at]?, times[&following][at]?));
                 let (here, there) = match (ends(at), ends(at + 1)) {
                     (Some(here), Some(there)) => (here, there),
-                    // Where one was not timed at both, they meet in the middle.
+                    // If a choice was not timed at both sizes, the regions meet in the middle.
                     _ => ((1.0, 1.0), (1.0, 1.0)),
                 };
                 let sizes = (bytes(at), bytes(at + 1));

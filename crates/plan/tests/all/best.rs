@@ -1,4 +1,4 @@
-//! Plans of which only the best candidate is wanted choose as full plans do.
+//! Plans for the best candidate only choose the same candidate as full plans.
 
 use unisono_algorithms::Params;
 use unisono_collective::Kind;

@@ -1,4 +1,4 @@
-//! Schedules as execution traces: what is read back takes the same time as the schedule.
+//! Schedules as execution traces: a trace that is read back takes the same time as its schedule.
 
 use crate::common;
 

@@ -1,4 +1,4 @@
-//! What a collective costs beside messages and sums: the start of a kernel, signals, copies. Prediction and simulation
+//! Costs of a collective beside messages and sums: the start of a kernel, signals, copies. Prediction and simulation
 //! add the same.
 
 use unisono_algorithms::Params;
@@ -6,7 +6,7 @@ use unisono_collective::Kind;
 use unisono_machine::{Machine, network::Network};
 use unisono_plan::{Asked, Part, Problem, plan as plan_of};
 
-/// Nanoseconds of an algorithm, predicted and simulated.
+/// Returns the nanoseconds of an algorithm, predicted and simulated.
 fn both(machine: &Machine, kind: Kind, name: &str, bytes: u64) -> [f64; 2] {
     [None, Some("packets")].map(|model| {
         let asked = Asked { model, ..Asked::new(kind, machine, Part::All, bytes / 4) };
@@ -19,12 +19,12 @@ fn with(machine: &Machine, values: &[(&str, &str)]) -> Machine {
     values.iter().fold(machine.clone(), |machine, (key, value)| machine.with_value(key, value).unwrap())
 }
 
-/// A preset without what was measured.
+/// Returns a preset without its measured values.
 fn sheet(name: &str) -> Machine {
     Machine::preset(name).unwrap().get::<Network>().unwrap().data_sheet().into()
 }
 
-/// Along the longest chain of messages, each has a signal. A switch gets operands without one.
+/// Each message of the longest chain has a signal. Operands reach a switch without one.
 #[test]
 fn signals_and_the_start_come_once_for_each_step() {
     let cases = [
@@ -45,8 +45,8 @@ fn signals_and_the_start_come_once_for_each_step() {
     }
 }
 
-/// A rank of an allgather copies its own block while that is on its way, so a slow copy counts from the begin. What
-/// comes from others is written in place. With Bruck's algorithm, all 8 blocks are copied once more, into their order.
+/// A rank of an allgather copies its own block while that is on its way, so a slow copy counts from the start. Received
+/// blocks are written in place. With Bruck's algorithm, all 8 blocks are copied once more, into their order.
 #[test]
 fn copies_take_the_time_of_their_bytes() {
     let machine = with(&sheet("dgx-a100"), &[("copy_ns_per_byte", "0")]);
@@ -76,7 +76,7 @@ fn the_preset_takes_the_published_floors() {
     assert!((plan.best().time.seconds * 1e9 - 5600.0).abs() < 1.0, "{}", plan.best().time.seconds);
 }
 
-/// Chunks are sent while signals of earlier ones are on the way.
+/// Chunks are sent while the signals of earlier chunks are on the way.
 #[test]
 fn trees_in_switches_do_not_wait_for_signals() {
     let machine = sheet("dgx-h100");

@@ -75,8 +75,9 @@ fn are_near_the_best(turns: std::ops::Range<usize>) {
     }
 }
 
-/// Packets of rings whose messages share two links to a switch get out of step, which no timetable sees: dual rings and
-/// buckets are predicted first, and take 1.11 times as long. The simulator refuses them one after the other.
+/// Packets of rings whose messages share two links to a switch get out of step, which timetables do not model. Dual
+/// rings and buckets are ranked first by prediction, but take 1.11 times as long. The simulator refutes them one after
+/// the other.
 #[test]
 fn the_best_predictions_are_checked_by_packets() {
     let machine = Machine::preset("hyperx2d-small").unwrap();
@@ -90,8 +91,8 @@ fn the_best_predictions_are_checked_by_packets() {
     assert!((over_run - 1.0).abs() < 0.02, "{over_run}");
 }
 
-/// A closed form of exchanges spreads packets over ways that they do not find. A candidate that is best by it is timed
-/// by its messages.
+/// The closed form of exchanges spreads packets over ways that packets do not take. If it ranks a candidate first, the
+/// candidate is timed by its messages.
 #[test]
 fn the_best_closed_forms_are_checked_by_messages() {
     let machine = Machine::preset("hx2mesh-small").unwrap();
@@ -102,8 +103,7 @@ fn the_best_closed_forms_are_checked_by_messages() {
     assert_ne!(plan.best().algorithm.name(), "swing");
 }
 
-/// A candidate that is named is the best one of its plan, so it is checked, too: by packets, or from a closed form by
-/// its messages.
+/// A named candidate is checked like the best one of a plan: by packets, or by its messages if it has a closed form.
 #[test]
 fn named_candidates_are_checked_like_the_best() {
     let mesh = Machine::preset("hyperx2d-small").unwrap();
@@ -117,7 +117,7 @@ fn named_candidates_are_checked_like_the_best() {
         let [(source, predicted), (_, simulated)] =
             [None, Some("packets")].map(|model| named(&mesh, Part::Shape(Shape::line(16)), 17 << 20, name, model));
         assert!((predicted / simulated - 1.0).abs() < 0.02, "{name}: {predicted} {simulated}");
-        // Only packets see that these rings get out of step.
+        // Only the packet simulator models that these rings get out of step.
         if ["dual-rings", "bucket"].contains(&name) {
             assert_eq!((source, predicted), (TimeSource::Simulated, simulated), "{name}");
         }
@@ -126,8 +126,8 @@ fn named_candidates_are_checked_like_the_best() {
     assert_eq!(named(&large, Part::All, 16 << 20, "swing", None).0, TimeSource::Messages);
 }
 
-/// What a rank receives costs its host when it comes, whatever the order in which it is summed up. Predictions for
-/// hosts that have many messages waiting are up to 5 % short.
+/// A received message costs its host when it arrives, not when it is summed. Predictions for hosts with many waiting
+/// messages are up to 5 % short.
 #[test]
 fn hosts_receive_messages_as_they_come() {
     let machine = Machine::preset("hx2mesh-small").unwrap();
@@ -147,7 +147,7 @@ fn hosts_receive_messages_as_they_come() {
 }
 
 /// Forests of many short messages keep hosts as busy as links, so messages wait for hosts: reduce-scatters take 1.35
-/// times as long as by the links alone. Their timetable has the work of hosts, and is not checked by packets here,
+/// times as long as by the links alone. Their timetable includes the work of hosts. It is not checked by packets here,
 /// because the schedules are large.
 #[test]
 fn large_forests_regard_the_work_of_hosts() {

@@ -13,7 +13,8 @@ fn cluster(model: &str, alpha_ns: f64, beta_ns_per_byte: f64) -> Machine {
     Machine::from_toml(&text, "test").unwrap()
 }
 
-/// Rounds that each take alpha and a block, on any number of ranks: (S-1+q)(alpha + n/S beta) for a vector of one root.
+/// Each round takes alpha and the time of a block, on any number of ranks: (S-1+q)(alpha + n/S beta) for a vector of
+/// one root.
 #[test]
 fn simulated_times_are_the_closed_form() {
     for ranks in [2_u32, 3, 5, 8, 17, 36, 60] {
@@ -37,8 +38,8 @@ fn simulated_times_are_the_closed_form() {
     }
 }
 
-/// The times of arXiv 2407.18004 for the best number of blocks, at 2 us and 10 GB/s. Where a port takes one message at
-/// a time, the number of blocks near it that disturbs no rank takes as long.
+/// The times of arXiv 2407.18004 for the best number of blocks, at 2 us and 10 GB/s. If a port takes one message at a
+/// time, a nearby number of blocks that disturbs no rank is as fast.
 #[test]
 fn a_broadcast_of_any_number_of_ranks_is_as_fast_as_of_a_power_of_two() {
     for (model, ranks, us) in [
@@ -53,7 +54,7 @@ fn a_broadcast_of_any_number_of_ranks_is_as_fast_as_of_a_power_of_two() {
         let problem = Problem::new(&asked).unwrap();
         let case = problem.target.case(problem.collective);
         let candidates = find("circulant").unwrap().candidates(&case);
-        // One is enough where none disturbs others.
+        // One number is enough if no rank disturbs others.
         let tried = if model == "postal" { &candidates[candidates.len() / 2..][..1] } else { &candidates[..] };
         let seconds = |params: &Params| {
             let planned = plan(Problem::new(&asked).unwrap(), Some("circulant"), params).unwrap();

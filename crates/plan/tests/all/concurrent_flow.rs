@@ -1,5 +1,5 @@
 //! All-to-all by concurrent flow on networks of every family and on graphs with unlike links: proved, never faster than
-//! the bound `flow`, and near it where messages are long.
+//! the bound `flow`, and near it for long messages.
 
 use proptest::prelude::*;
 use unisono_algorithms::Params;
@@ -48,12 +48,12 @@ fn flows_are_proved_on_every_family() {
             assert!(predicted >= flow * (1.0 - 1e-9), "{topology} {elements}: {predicted} {flow}");
             assert!(simulated >= flow * (1.0 - 1e-9), "{topology} {elements}: {simulated} {flow}");
         }
-        // A part, whose other accelerators forward.
+        // The other accelerators of this part forward messages.
         times(&machine, Part::Places(vec![3, 0, 2]), 100, 1, 2).unwrap();
     }
 }
 
-/// Links of tori and cubes are busy from the begin to the end, packet by packet.
+/// Links of tori and cubes are busy from start to end, packet by packet.
 #[test]
 fn long_messages_come_near_the_bound() {
     for (topology, chunks) in [

@@ -36,7 +36,7 @@ fn value(rank: u32, element: u32) -> f32 {
     ((7 * rank + 3 * element) % 11) as f32
 }
 
-/// The interpreter's results of the choice for one case.
+/// Checks the interpreter's results of the choice for one case.
 fn check(kind: Kind, side: u32, elements: u32) {
     check_on("wse2", kind, side, elements);
 }
@@ -70,7 +70,7 @@ fn check_lengths(kind: Kind) {
     }
 }
 
-/// Plans for the WSE-3 are emitted for it, and say what they assume of it.
+/// Plans for the WSE-3 are emitted for it, and state the values that they assume.
 #[test]
 fn choices_for_the_wse_3_make_right_sums() {
     for (kind, elements) in [(Kind::Reduce, 32), (Kind::Allreduce, 16)] {
@@ -84,7 +84,7 @@ fn choices_for_the_wse_3_make_right_sums() {
     assert!(notes.iter().any(|note| note.contains(assumed)), "{notes:?}");
 }
 
-/// What keeps and sends is planned in the form that is emitted: 8 elements are kept, and then sent.
+/// An operation that keeps and sends data is timed in its emitted form: 8 elements are kept, and then sent.
 #[test]
 fn a_scan_is_timed_as_it_is_emitted() {
     let plan = planned(Kind::Scan, 4, 16);
@@ -137,7 +137,7 @@ fn the_best_candidates_are_simulated_in_the_form_of_the_format() {
         simulated.iter().any(|c| c.params.get("trees") == Some("2")),
         "the other number of trees was not simulated"
     );
-    // Nothing that was not simulated is predicted to be faster.
+    // No candidate without a simulation has a faster prediction.
     let best = plan.best().time.cycles.unwrap();
     assert!(plan.candidates.iter().all(|c| c.time.cycles.unwrap() >= best));
     let file = plan.file().unwrap();

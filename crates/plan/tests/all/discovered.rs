@@ -1,4 +1,4 @@
-//! Programs of tasks as programs of ranks: what discovery counts is what the ranks do.
+//! Programs of tasks as programs of ranks: the ranks perform the operations that discovery counts.
 
 use std::collections::HashMap;
 
@@ -66,8 +66,8 @@ fn ranks_do_what_discovery_counts() {
     }
 }
 
-/// A rank that computes and exchanges the borders of its tile: the model and packets agree, also where tiles have
-/// neighbors in other rows of the machine.
+/// The model and packets agree for ranks that compute and exchange the borders of their tiles, also if neighboring
+/// tiles are in other rows of the machine.
 #[test]
 fn the_model_is_near_packets() {
     for name in ["torus2d-small", "hx2mesh-small", "fattree-small"] {
@@ -93,7 +93,7 @@ fn tasks_without_operations_are_named() {
     assert!(!is_program_of_tasks(b"{\"traceEvents\": []}"));
 }
 
-/// A task that writes `A`, a fence of it, and a task that has nothing to do with it.
+/// A task that writes `A`, a fence of it, and a task that does not use it.
 fn fenced() -> TaskList {
     let task = |name: &str, mode, mapper, buffer| ListedTask {
         name: name.to_owned(),
@@ -139,7 +139,7 @@ fn a_program_waits_for_a_fence() {
     }
 }
 
-/// An allreduce of elements that no library combines is messages, each with the operator's number.
+/// An allreduce of elements that no library combines consists of messages, whose elements carry the operator's number.
 #[test]
 fn sums_that_no_library_makes_are_messages() {
     let sum = |buffer: u32, mode, mapper| Access::new(BufferId(buffer), mode, mapper);

@@ -1,5 +1,5 @@
-//! Every registered algorithm, over lines of 1 to 17 PEs and grids, lengths that do not divide evenly, every root
-//! that matters and all candidate parameters: it proves, it computes the right thing at every granularity, and its
+//! Every registered algorithm, over lines of 1 to 17 PEs and grids, lengths that do not divide evenly, every distinct
+//! root and all candidate parameters: it is proved, it computes the right result at every granularity, and its
 //! closed-form terms are those of its schedule.
 
 use crate::{common, soak};

@@ -1,7 +1,6 @@
 //! Every registered algorithm among ranks, over 1 to 17 ranks and two larger numbers, lengths that do not divide evenly
-//! and are shorter than the ranks are many, every root that matters and all candidate parameters: it proves, it
-//! computes the right thing at every granularity, it is repeatable where it says so, and its rounds are those of its
-//! schedule.
+//! or are shorter than the number of ranks, every distinct root and all candidate parameters: it is proved, it computes
+//! the right result at every granularity, it is repeatable if it states so, and its rounds are those of its schedule.
 
 use crate::{common, soak};
 
@@ -16,10 +15,10 @@ use unisono_schedule::{
     verify::{Method, verify},
 };
 
-/// Whether all ranks end with the same bits, as the algorithm's file says.
+/// Returns whether the algorithm promises the same bits on all ranks.
 fn promises_equal_bits(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> bool {
     let c = &case.collective;
-    // Only where each rank starts to add with its own operand do the results differ.
+    // The results differ only if each rank starts a sum with its own operand.
     let own_first = algorithm.name() == "dissemination";
     let ways: u32 = params.get("ways").map_or(1, |w| w.parse().unwrap());
     !own_first || c.elements == 0 || c.ranks <= ways + 1
@@ -34,7 +33,7 @@ fn proves_and_computes(elements: u64) {
         assert!(proof.holds() && proof.complete && proof.deadlock_free && proof.race_free, "{name}: {proof:?}");
         assert_eq!(proof.repeatable, promises_equal_bits(algorithm, case, params), "{name}");
         let c = schedule.collective();
-        // Fingerprints cannot show "at least once".
+        // Fingerprints cannot prove "at least once".
         if c.kind != Kind::Barrier {
             let by_fingerprint = verify(&schedule, Method::Fingerprint);
             assert!(
@@ -106,7 +105,7 @@ fn keeps_the_order_where_the_operator_does_not_commute() {
     assert!(!keep.iter().any(|k| k.starts_with("ring") || k.starts_with("pairwise")), "{keep:?}");
 }
 
-/// Messages, bytes sent and bytes reduced of a rank.
+/// Returns the messages, the bytes sent and the bytes reduced of a rank.
 fn work(schedule: &Schedule, node: NodeId) -> [u64; 3] {
     let bytes = schedule.collective().dtype.bytes();
     let mut work = [0; 3];
@@ -123,7 +122,7 @@ fn work(schedule: &Schedule, node: NodeId) -> [u64; 3] {
 #[test]
 fn rounds_are_those_of_the_schedule() {
     let mut units = std::collections::BTreeSet::new();
-    // Multiples of the numbers of ranks, so that blocks are equal: the second one of 17 too.
+    // Multiples of the numbers of ranks, so that blocks are equal; only the second one is a multiple of 17.
     every_rank_case(&[720_720, 12_240], Operator::Sum, |algorithm, case, params| {
         let c = case.collective;
         if u64::from(c.ranks) * u64::from(c.elements) * 2 > u64::from(u32::MAX) || c.elements % c.ranks > 0 {
@@ -131,11 +130,11 @@ fn rounds_are_those_of_the_schedule() {
         }
         let Some(Profile::Rounds(rounds)) = algorithm.profile(case, params) else { return };
         units.insert((algorithm.name(), c.kind.name()));
-        // On the way to or from one rank not all do the same.
+        // The ranks do not all do the same on the way to or from one rank.
         if c.kind.has_root() || c.kind == Kind::Scan || algorithm.name() == "reduce-broadcast" {
             return;
         }
-        // Nor where ranks fold in pairs; and lanes are of equal length where their number divides the blocks.
+        // Nor do they if ranks fold in pairs. Lanes have equal lengths only if their number divides the blocks.
         let folds =
             ["elimination", "rabenseifner", "recursive-doubling", "recursive-halving"].contains(&algorithm.name());
         let lanes = rounds.iter().any(|round| round.waits == Waits::Lanes);
@@ -151,7 +150,7 @@ fn rounds_are_those_of_the_schedule() {
         for rank in 0..c.ranks {
             let found = work(&schedule, NodeId(rank));
             assert_eq!(found[..2], [messages, bytes], "{name}: rank {rank}");
-            // A dissemination among any number of ranks adds the own operand where it is sent.
+            // A dissemination among any number of ranks adds each rank's own operand at every send.
             let more = found[2].checked_sub(reduced).unwrap();
             assert!(more == 0 || algorithm.name() == "dissemination", "{name}: rank {rank} reduces {more} bytes more");
         }
@@ -159,11 +158,11 @@ fn rounds_are_those_of_the_schedule() {
     assert!(units.len() >= 14, "{units:?}");
 }
 
-/// What is stated of exchanges is what the schedule sends: to whom, how many bytes, and in how many messages.
+/// Exchanges state the receivers, bytes and numbers of messages of the schedule.
 #[test]
 fn exchanges_are_those_of_the_schedule() {
     let mut units = std::collections::BTreeSet::new();
-    // Multiples of all that vectors are divided by.
+    // A multiple of all numbers by which algorithms divide vectors.
     every_rank_case(&[11_531_520], Operator::Sum, |algorithm, case, params| {
         let c = case.collective;
         let pieces = c.ranks * 2 * 2 * 3;
@@ -204,7 +203,7 @@ fn exchanges_are_those_of_the_schedule() {
         }
         assert_eq!(stated, found, "{name}");
         let reduced: u64 = exchanges.iter().map(|e| e.reduced).sum();
-        // On the way to one rank not all do the same.
+        // The ranks do not all do the same on the way to one rank.
         let is_stated = |r: u32| {
             let found = work(&schedule, NodeId(r))[2];
             let is_rooted = c.kind.has_root() || algorithm.name() == "reduce-broadcast";
@@ -242,7 +241,7 @@ fn each_collective_is_made_among_ranks() {
     }
 }
 
-/// What a name with parameters stands for among `ranks`, or why it is refused.
+/// Returns the algorithm for a name with parameters among `ranks`, or the error.
 fn said(name: &str, kind: Kind, ranks: u32, given: &[(&str, &str)]) -> String {
     let case = among(kind, ranks, 8, 0, Operator::Sum);
     let params = given.iter().map(|&(k, v)| (k.to_owned(), v.to_owned())).collect();

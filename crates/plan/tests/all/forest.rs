@@ -1,5 +1,5 @@
 //! Forests on networks of every family and on graphs with unlike links: proved, never faster than the cut, and as fast
-//! in the packet simulator as the model says.
+//! in the packet simulator as in the model.
 
 use proptest::prelude::*;
 use unisono_algorithms::Params;
@@ -66,14 +66,13 @@ fn forests_are_proved_on_every_family() {
                 assert!(simulated >= cut * (1.0 - 1e-9), "{topology} {kind} {elements}: {simulated} {cut}");
             }
         }
-        // A part, whose other accelerators forward.
+        // The other accelerators of this part forward messages.
         let part = Part::Places(vec![3, 0, 2]);
         times(&machine, Kind::Allgather, part, 100, &chunks(1)).unwrap();
     }
 }
 
-/// Where every accelerator is linked with its neighbors alone, the links that the model counts are those that packets
-/// take.
+/// If every accelerator has links to its neighbors only, packets take the links that the model counts.
 #[test]
 fn long_messages_take_what_the_model_says() {
     // Forests of one root are packed by linear programs, which take 10 s on 64 accelerators.
@@ -91,15 +90,15 @@ fn long_messages_take_what_the_model_says() {
             let [predicted, simulated, cut] =
                 times(&machine, kind, Part::All, elements, &chunks(if kind.has_root() { 64 } else { 4 })).unwrap();
             let ratio = simulated / predicted;
-            // With one root, trees that meet in another order than that of the timetable leave links idle: measured up
-            // to 1.35.
+            // With one root, trees that meet in another order than in the timetable leave links idle: ratios up to 1.35
+            // were measured.
             let near = if kind.has_root() { 0.75..1.5 } else { 0.9..1.1 };
             assert!(near.contains(&ratio), "{topology} {kind}: {ratio}, over the cut {}", simulated / cut);
         }
     }
 }
 
-/// The time of a forest whose depth and chunks are not named, over that of the best one that a plan lists.
+/// Returns the time of a forest without given depth and chunks, over that of the best one that a plan lists.
 fn over_the_best_listed(machine: &Machine, kind: Kind, elements: u64) -> f64 {
     let named = plan_of(problem(machine, kind, Part::All, elements).unwrap(), Some("forest"), &Params::new()).unwrap();
     let all = plan_of(problem(machine, kind, Part::All, elements).unwrap(), None, &Params::new()).unwrap();
@@ -126,8 +125,8 @@ fn unnamed_parameters_regard_the_hosts() {
                     }
                     compared += 1;
                     let ratio = over_the_best_listed(&machine, kind, elements);
-                    // The planner builds and times the schedules of all candidates; the choice reads their timetables
-                    // alone.
+                    // The planner builds and times the schedules of all candidates; the choice of parameters reads
+                    // timetables only.
                     assert!(ratio < 1.25, "{topology} {overhead} ns {kind} of {elements}: {ratio}");
                 }
             }
@@ -155,7 +154,7 @@ fn accelerators_with_fewer_send_machines_than_links_are_predicted() {
     }
 }
 
-/// The simulator takes the way with the fewest packets, whatever its latency is.
+/// The simulator takes the way with the fewest packets, regardless of its latency.
 #[test]
 fn ways_of_unlike_latency_are_both_used() {
     let machine =

@@ -1,6 +1,6 @@
-//! Self-consistent performance guidelines: no collective is predicted to take longer than others that together make it,
-//! on presets of every kind and on random clusters. Source: Träff, Gropp, Thakur, "Self-consistent MPI performance
-//! guidelines", IEEE TPDS 2010.
+//! Self-consistent performance guidelines: no collective is predicted to take longer than other collectives that
+//! replace it, on presets of every kind and on random clusters. Source: Träff, Gropp, Thakur, "Self-consistent MPI
+//! performance guidelines", IEEE TPDS 2010.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use unisono_collective::Kind::{
 use unisono_machine::{Machine, Shape};
 use unisono_plan::{Asked, Part, Problem, plan_best};
 
-/// A collective, and those that make it one after the other.
+/// A collective, and a sequence of collectives that can replace it.
 const LAWS: [(Kind, &[Kind]); 9] = [
     (Broadcast, &[Allreduce]),
     (Broadcast, &[Scatter, Allgather]),
@@ -25,10 +25,10 @@ const LAWS: [(Kind, &[Kind]); 9] = [
     (Allreduce, &[ReduceScatter, Allgather]),
 ];
 
-/// Times that differ by less are equal: closed forms, timetables and simulations meet in a sum.
+/// The ratio up to which times count as equal, because one sum may mix closed forms, timetables and simulations.
 const EQUAL: f64 = 1.05;
 
-/// Laws that do not hold on a preset. `docs/results.md` has the reasons.
+/// Laws that do not hold on a preset, for the reasons in `docs/results.md`.
 const EXCEPTIONS: [(&str, &str); 7] = [
     ("archer", "broadcast <= allreduce"),
     ("archer", "reduce <= allreduce"),
@@ -47,7 +47,7 @@ fn law_name((kind, parts): &(Kind, &[Kind])) -> String {
     format!("{kind} <= {}", parts.join(" + "))
 }
 
-/// The predicted seconds of a collective of a vector in which each rank has `each` elements.
+/// Returns the predicted seconds of a collective of a vector in which each rank has `each` elements.
 fn seconds(machine: &Machine, shape: Shape, kind: Kind, each: u64) -> Option<f64> {
     let ranks = shape.grid.count();
     let elements = if [Broadcast, Reduce, Allreduce].contains(&kind) { each * ranks } else { each };
@@ -55,7 +55,7 @@ fn seconds(machine: &Machine, shape: Shape, kind: Kind, each: u64) -> Option<f64
     Some(plan_best(problem, None, &Params::new()).ok()?.best().time.seconds)
 }
 
-/// The laws that do not hold, with the largest ratio of each.
+/// Returns the laws that do not hold, with the largest ratio of each.
 fn broken(machine: &Machine, shape: Shape, sizes: &[u64]) -> BTreeMap<String, f64> {
     let mut found = BTreeMap::new();
     for bytes in sizes {
@@ -77,8 +77,8 @@ fn broken(machine: &Machine, shape: Shape, sizes: &[u64]) -> BTreeMap<String, f6
     found
 }
 
-/// Compares the laws that do not hold on some parts of a preset with the exceptions. Outside of the long run each part
-/// has one of the sizes, with which not every exception comes about.
+/// Compares the laws that do not hold on some parts of a preset with the exceptions. Except in the long run, each part
+/// has one of the sizes, so that not every exception occurs.
 fn hold_on(name: &str, shapes: &[Shape], sizes: &[u64]) {
     let machine = Machine::preset(name).unwrap();
     let sizes_of = |at: usize| {
@@ -148,8 +148,8 @@ fn hold_on_random_clusters() {
     }
 }
 
-/// More ranks than a power of two take no more than 1.2 times as long as the next one, where receives are free:
-/// elsewhere ranks of a circulant schedule that run ahead may disturb others.
+/// Any number of ranks takes at most 1.2 times as long as the next power of two, if receives are free. Otherwise ranks
+/// of a circulant schedule that run ahead may disturb others.
 #[test]
 fn any_number_of_ranks_is_as_good_as_a_power_of_two() {
     for number in 0..crate::soak::cases(20) {

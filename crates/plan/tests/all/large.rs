@@ -1,6 +1,5 @@
-//! Proofs at size: in the long run exact up to P = 1024 for every algorithm and P = 4096 for those shaped like trees,
-//! otherwise on smaller grids; by fingerprint on demand, the placed terms of large grids, and how few instructions
-//! algorithms among very many ranks take.
+//! Large proofs: exact up to P = 1024 for every algorithm and P = 4096 for trees in the long run, on smaller grids
+//! otherwise; by fingerprint on demand; the terms of large grids; the numbers of instructions among very many ranks.
 
 use crate::{common, soak};
 
@@ -59,7 +58,7 @@ fn the_whole_wafer_by_fingerprint() {
 fn exact_proofs_among_many_ranks() {
     for &algorithm in ALGORITHMS.iter().filter(|a| a.info().needs.contains(&Means::Messages)) {
         for &kind in algorithm.info().collectives {
-            // Where ranks hold blocks of all others, so do the proofs.
+            // If ranks hold blocks of all others, so do the proofs.
             let blocks = matches!(kind, Kind::Allgather | Kind::Alltoall | Kind::ReduceScatter);
             let sizes = match (soak::is_on(), blocks) {
                 (true, true) => [100, 128],
@@ -75,8 +74,8 @@ fn exact_proofs_among_many_ranks() {
                 let proof = verify(&algorithm.build(&case, &Params::new()).unwrap().schedule, Method::Auto);
                 let name = algorithm.name();
                 assert!(proof.holds(), "{name} {kind} among {ranks}: {proof:?}");
-                // The ranks along a cycle that winds through a torus are no intervals, so exact sets of them outgrow
-                // the limit up to which proofs are exact.
+                // The ranks along a cycle that winds through a torus are not intervals, so their sets exceed the limit
+                // of exact proofs.
                 let winds = name == "dual-rings" && ranks == 1000;
                 assert!(winds || proof.method == "exact", "{name} {kind} among {ranks}: {proof:?}");
             }

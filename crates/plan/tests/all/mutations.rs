@@ -1,7 +1,7 @@
 //! Mutations of proven schedules: an instruction dropped, repeated, redirected, or two swapped.
 //!
-//! The oracle is the interpreter: where a mutant stops, or gives a wrong result under some order and granularity,
-//! verify must object. Dropping an instruction or pushing a stream twice is always wrong here, so it is always refused.
+//! The oracle is the interpreter: if a mutant stops or has a wrong result under some order and granularity, verify must
+//! refuse it. Dropping an instruction or pushing a stream twice is always wrong here, so it is always refused.
 
 use crate::common;
 
@@ -18,10 +18,10 @@ use unisono_schedule::{
     verify::{Method, verify},
 };
 
-/// An instruction in the open, with the place it runs at.
+/// An instruction that can be changed, with its node and lane.
 #[derive(Clone)]
 struct Raw {
-    /// Its id before any change, and the ids of those it waits for.
+    /// Its id before any change, and the ids of the instructions for which it waits.
     id: InstrId,
     after: Vec<InstrId>,
     node: NodeId,
@@ -51,7 +51,7 @@ fn open(schedule: &Schedule) -> Vec<Raw> {
     all
 }
 
-/// The schedule of these instructions, with the streams and memory of `like`.
+/// Builds the schedule of these instructions, with the streams and memory of `like`.
 fn close(like: &Schedule, raws: &[Raw]) -> Schedule {
     let mut b = Builder::new(*like.collective());
     for node in like.all_nodes() {
@@ -72,7 +72,7 @@ fn close(like: &Schedule, raws: &[Raw]) -> Schedule {
     b.finish().unwrap()
 }
 
-/// Whether the interpreter gives the right result under several orders and granularities.
+/// Returns whether the interpreter computes the right result under several orders and granularities.
 fn works(schedule: &Schedule) -> bool {
     let c = schedule.collective();
     let data = inputs(c);
@@ -85,7 +85,7 @@ fn works(schedule: &Schedule) -> bool {
 fn judge(what: &str, mutant: &Schedule, always_wrong: bool) -> bool {
     let proof = verify(mutant, Method::Exact);
     let accepted = proof.holds();
-    // Fingerprints cannot show the "at least once" of a barrier.
+    // Fingerprints cannot prove the "at least once" of a barrier.
     if mutant.collective().kind != Kind::Barrier {
         let by_fingerprint = verify(mutant, Method::Fingerprint);
         assert_eq!(accepted, by_fingerprint.holds(), "{what}: the methods differ: {proof:?} {by_fingerprint:?}");
@@ -209,7 +209,6 @@ fn swapped_and_redirected_instructions_are_refused_where_it_matters() {
     assert!(refused * 10 > tried * 8, "{refused} of {tried} mutants were refused");
 }
 
-/// Operands near a given one.
 fn others(schedule: &Schedule, operand: Operand) -> Vec<Operand> {
     match operand {
         Operand::In(x) => vec![Operand::In(x + 1), Operand::Out(x), Operand::Tmp(x)],

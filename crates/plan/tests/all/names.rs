@@ -1,4 +1,4 @@
-//! What names and parameters stand for, and which are refused.
+//! Algorithms of names and parameters, and refusals.
 
 use crate::common;
 
@@ -16,7 +16,6 @@ fn on(kind: Kind, rows: u32, cols: u32) -> Case<'static> {
     case(kind, Grid::new(rows, cols), 8, 0, Operator::Sum)
 }
 
-/// What a name with parameters stands for, or why it is refused.
 fn said(name: &str, case: &Case, given: &[(&str, &str)]) -> String {
     match resolve(name, case, &params(given)) {
         Ok((algorithm, params)) => format!("{} {params}", algorithm.name()),
@@ -99,7 +98,7 @@ fn rings_too_large_for_any_memory_are_refused() {
     for (rows, cols) in [(1, 4096), (203, 203)] {
         assert!(resolve("ring", &on(Kind::Allreduce, rows, cols), &Params::new()).is_ok(), "{rows}x{cols}");
     }
-    // One ring on many short lines is none of them.
+    // Rings on many short lines are not too large.
     let mixed = params(&[("x", "ring"), ("y", "chain")]);
     assert!(resolve("x-y-allreduce", &on(Kind::Allreduce, 512, 16), &mixed).is_ok());
 }

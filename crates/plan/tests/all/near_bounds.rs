@@ -1,5 +1,5 @@
-//! The planner's choice on networks of unlike cables: near its bound where any candidate is, and near the best
-//! candidate by the packet simulator.
+//! The planner's choice on networks of unlike cables: near its bound if any candidate is, and near the best candidate
+//! by the packet simulator.
 
 use unisono_algorithms::Params;
 use unisono_base::mix;
@@ -9,11 +9,12 @@ use unisono_machine::Machine;
 use unisono_plan::{Asked, Part, Plan, Problem, RunOptions, bounds, plan, simulate};
 use unisono_schedule::verify::Method;
 
-/// Bytes of a rank's vector. Packets are long, so that a block of it takes few of them.
+/// Bytes of a rank's vector. Packets are long, so that a block takes few of them.
 const BYTES: u64 = 64 << 20;
 const COPIED: [Kind; 3] = [Kind::Broadcast, Kind::Allgather, Kind::Alltoall];
 const SUMMED: [Kind; 3] = [Kind::Allreduce, Kind::Reduce, Kind::ReduceScatter];
-/// A candidate of so many times the bound is near it. The choice takes so many times as long as the best candidate.
+/// `NEAR` is the ratio to the bound up to which a candidate is near it, `MOST` the largest ratio of the choice to the
+/// best.
 const NEAR: f64 = 1.1;
 const MOST: f64 = 1.05;
 /// The rates of the cables of one network, in Gb/s.
@@ -22,7 +23,6 @@ const RATES: [&[u64]; 5] = [&[50, 100, 400, 800], &[50, 400, 800], &[100, 400], 
 /// Networks of the long run.
 const SOAKED: u64 = 50;
 
-/// Numbers from a seed.
 struct Draws(u64);
 
 impl Draws {
@@ -32,7 +32,7 @@ impl Draws {
     }
 }
 
-/// A tree over all nodes in an order that is drawn, and some further cables.
+/// Draws a tree over all nodes in random order, and some further cables.
 fn drawn(seed: u64, most: u64) -> (u32, String) {
     let mut draws = Draws(seed);
     let (accelerators, switches) = (3 + draws.below(most - 2), draws.below(4));
@@ -119,8 +119,8 @@ fn check(seed: u64, kind: Kind, most: u64) {
     assert!(found <= NEAR * bound || least > NEAR * bound, "{what}; the bound is {bound}");
 }
 
-/// Checks one small network for each kind, from a seed on; in the long run larger ones. An alltoall of more ranks has
-/// too many packets for a plan to simulate all of its best candidates.
+/// Checks one small network for each kind, from a seed on, and larger ones in the long run. An alltoall of more ranks
+/// has too many packets for a plan to simulate all of its best candidates.
 fn check_all(kinds: [Kind; 3], first: u64) {
     if !crate::soak::is_on() {
         return kinds.into_iter().zip(first..).for_each(|(kind, seed)| check(seed, kind, 5));
@@ -159,7 +159,7 @@ fn fast_ways_cost_no_more_than_those_of_the_fewest_cables() {
     }
 }
 
-/// The docs' server of six GPUs, whose PCIe switch three pairs share that are two NVLinks apart.
+/// The server of six GPUs in the documentation: three pairs that are two NVLinks apart share a PCIe switch.
 #[test]
 fn forests_leave_slow_cables_to_ranks_that_are_far_apart() {
     let nvlinks = "0 1 gbps=800\n0 2 gbps=400\n1 3 gbps=400\n2 3 gbps=800\n2 5 gbps=400\n3 4 gbps=400\n4 5 gbps=800\n";
@@ -170,7 +170,7 @@ fn forests_leave_slow_cables_to_ranks_that_are_far_apart() {
     assert!(over < 1.02, "{} takes {over} times its bound", chosen.best().params);
 }
 
-/// A plan lists every depth that helps, up to that of all other ranks in a row.
+/// A plan lists every depth that helps, up to the number of other ranks.
 #[test]
 fn no_deeper_forest_is_much_faster() {
     for seed in 0..crate::soak::cases(100) / 25 {

@@ -1,5 +1,5 @@
-//! Plans on networks: the formulas of the paper come out of the model, no time is below a bound, closed forms agree
-//! with schedules, and the best algorithm changes with the length.
+//! Plans on networks: the model has the formulas of the paper, no time is below a bound, closed forms agree with
+//! schedules, and the best algorithm changes with the length.
 
 use crate::common;
 
@@ -108,8 +108,8 @@ fn no_time_is_below_a_bound() {
     assert!(plans > crate::soak::cases(60), "{plans}");
 }
 
-/// Timed by its exchanges or by the rounds of its schedule: the same, but for messages that share links in one and not
-/// in the other, where parts with unequal stages or nobody waits.
+/// A candidate has about the same time by its exchanges and by the rounds of its schedule. The times differ for
+/// messages that share links in only one of them, if parts have unequal stages or no rank waits.
 #[test]
 fn closed_forms_agree_with_schedules() {
     let mut units = std::collections::BTreeSet::new();
@@ -120,8 +120,8 @@ fn closed_forms_agree_with_schedules() {
                 let whole = problem(&network, kind, 4 * 16 * 960);
                 assert_eq!(whole.collective.ranks, 16);
                 let (case, model) = (whole.target.case(whole.collective), &part(&whole).model);
-                // The root of a circulant schedule waits for nobody: all its blocks are in the first round of messages,
-                // and the rounds of a schedule are not those of its exchanges.
+                // The root of a circulant schedule does not wait: all its blocks are in the first round of messages, so
+                // the rounds of the schedule are not those of its exchanges.
                 if algorithm.name() == "circulant" && [Kind::Broadcast, Kind::Reduce].contains(&kind) {
                     continue;
                 }
@@ -133,7 +133,7 @@ fn closed_forms_agree_with_schedules() {
                     let closed = model.exchanges_ns(&exchanges);
                     let built = model.rounds_ns(&algorithm.build(&case, &params).unwrap().schedule).unwrap();
                     let name = format!("{} {params} {kind}: {closed} {built}", algorithm.name());
-                    // Nobody waits in a balanced shift, and the rounds of its schedule are one.
+                    // No rank waits in a balanced shift, so its schedule has one round.
                     let ratio = closed / built;
                     assert!((0.6..=1.2).contains(&ratio), "{name}");
                     units.insert(algorithm.name());
@@ -166,7 +166,7 @@ fn the_model_of_packets_simulates_the_best_candidates() {
         let run = simulate(&proven, &RunOptions::default()).unwrap();
         let (best, seconds) = (planned.best(), run.seconds);
         assert!((best.time.seconds / seconds - 1.0).abs() < 1e-12, "{kind}: {} {seconds}", best.time.seconds);
-        // An algorithm that is named is simulated too.
+        // A named algorithm is simulated too.
         let last = rest.last().or(planned.candidates.last()).unwrap();
         let alone = by(Some("packets"), kind, elements);
         let alone = plan_of(alone, Some(last.algorithm.name()), &last.params).unwrap();
@@ -193,7 +193,7 @@ fn the_best_algorithm_changes_with_the_length() {
     let best = |bytes: u64| {
         let plan = plan(&long, Kind::Allreduce, bytes, None, &Params::new());
         assert_eq!(plan.best().algorithm.name(), "forest");
-        // The best of those that do not know the links.
+        // The best of the algorithms that do not use the links of the network.
         plan.candidates.iter().map(|c| c.algorithm.name()).find(|&name| name != "forest").unwrap()
     };
     assert_eq!(best(1 << 30), "dual-rings");
@@ -235,13 +235,14 @@ fn unlike_accelerators_bound_what_they_must_send() {
     };
     let close = |found: f64, formula: f64| assert!((found / formula - 1.0).abs() < 1e-9, "{found} {formula}");
     let s = f64::from(1 << 20);
-    // Every rank receives the blocks of all others; the slowest needs longest. What rank 0 gives passes its own link.
+    // Every rank receives the blocks of all others; the slowest takes longest. In a gather, rank 0 receives three
+    // blocks, or the slowest rank sends one.
     close(bound(Kind::Allgather, "injection"), 3.0 * s * 0.08);
     close(bound(Kind::Gather, "injection"), (3.0 * s * 0.01).max(s * 0.08));
     close(bound(Kind::Broadcast, "injection"), s * 0.08);
     // All ranks together send 6 vectors by 1400 Gb/s, and the slowest its own by 100.
     close(bound(Kind::Allreduce, "injection"), s * 0.08);
-    // To the farthest rank: 140 ns to the switch and as much behind it.
+    // The farthest rank: 140 ns to the switch and as much behind it.
     close(bound(Kind::Allgather, "latency"), 280.0);
     close(bound(Kind::Message, "latency"), 190.0);
     // Rank 1 receives three blocks over its link of 100 Gb/s. A graph states no cut into halves.
@@ -274,7 +275,8 @@ fn the_latency_is_that_of_the_farthest_ranks() {
     // Any two ranks count, whichever is first.
     assert!((latency(&line, vec![0, 4, 3], Kind::Scan) - 320.0).abs() < 1e-6);
     assert!((latency(&line, vec![1, 4, 2], Kind::Scan) - 240.0).abs() < 1e-6);
-    // Of many ranks, searches go on from the farthest: those that begin in the middle of a mesh find its corners.
+    // For many ranks, a search continues from the farthest rank: one that starts in the middle of a mesh finds its
+    // corners.
     let mesh = network("name = 'mesh'\ndims = [40, 40]");
     let places = (0..1600).map(|rank| (rank + 820) % 1600).collect();
     assert!((latency(&mesh, places, Kind::Allgather) - 78.0 * 80.0).abs() < 1e-6);

@@ -1,4 +1,4 @@
-//! Programs of tasks on machines of all kinds: equal to plans of their collectives, or refused in one sentence.
+//! Programs of tasks on machines of all kinds: priced as plans of their collectives, or refused in one sentence.
 
 use std::collections::HashMap;
 

@@ -41,7 +41,7 @@ fn params(embeddings: u32, chunks: u32) -> Params {
     Params::new().with("embeddings", embeddings).with("chunks", chunks)
 }
 
-/// Predicted and simulated nanoseconds of a plan, which is proved and the same after it was saved.
+/// Returns the predicted and simulated nanoseconds of a plan, after a proof and a round trip through a file.
 fn times(plan: &unisono_plan::Plan) -> [f64; 2] {
     let file = plan.file().unwrap();
     let proven = VerifiedFile::new(&file, Method::Auto).unwrap_or_else(|proof| panic!("{:?}", proof.diagnostics[0]));
@@ -55,7 +55,7 @@ fn times(plan: &unisono_plan::Plan) -> [f64; 2] {
     [plan.best().time.seconds * 1e9, run.nanoseconds]
 }
 
-/// Switches that copy and reduce still make no collective in which ranks get unlike parts.
+/// Switches that copy and reduce do not support collectives in which ranks get unlike parts.
 #[test]
 fn other_collectives_are_refused_by_name() {
     let machine = star(4, ALL);
@@ -153,7 +153,7 @@ fn what_switches_cannot_do_is_refused() {
     assert!(message.contains("makes no scan"), "{message}");
 }
 
-/// Every fault of a placement on switches is found, by its words.
+/// Every fault of a placement on switches is found and named.
 #[test]
 fn wrong_placements_are_found() {
     let good = in_network(&star(4, ALL), Kind::Allreduce, 64, &params(1, 1)).unwrap().file().unwrap();
@@ -184,7 +184,7 @@ fn wrong_placements_are_found() {
     }
 }
 
-/// A switch that does not copy passes a message on to one node: two are too many.
+/// A switch that does not copy passes a message on to one node only.
 #[test]
 fn switches_that_do_not_copy_have_one_receiver() {
     for ranks in 2..5 {
@@ -254,7 +254,7 @@ fn entries_of_boxes_name_nodes_of_a_box_and_shared_switches() {
     assert!(refused("outside = [1]\n").contains("lists shared switch 1 outside the boxes; accepted are 0 to 0"));
 }
 
-/// After a failure the switches that are left keep their entries, whatever numbers they have then.
+/// After a failure, the remaining switches keep their entries even if their numbers change.
 #[test]
 fn failures_keep_the_entries_of_switches() {
     // Switches 4 and 5 join all ranks, and only 5 reduces.
@@ -279,7 +279,7 @@ fn failures_keep_the_entries_of_switches() {
     assert!(computing.class(3).is_some() && computing.class(2).is_none());
 }
 
-/// Starting times and the times at which a run ends are of ranks, and noise is of their CPUs only.
+/// A run has start and end times for ranks, not for switches, and noise only on the CPUs of ranks.
 #[test]
 fn a_run_states_times_of_ranks() {
     let file = in_network(&star(4, ALL), Kind::Reduce, 64, &params(1, 1)).unwrap().file().unwrap();
@@ -299,7 +299,7 @@ fn a_run_states_times_of_ranks() {
     assert!(more > 0.0 && more <= 21.0, "{more}");
 }
 
-/// A schedule with nodes on switches stays where it was planned for, and the message says so.
+/// A schedule with nodes on switches runs only on the switches of its plan, and the error states that.
 #[test]
 fn schedules_on_switches_do_not_move() {
     let file = in_network(&star(4, ALL), Kind::Allreduce, 64, &params(1, 1)).unwrap().file().unwrap();
@@ -329,7 +329,7 @@ proptest! {
         let star = (0..accelerators).map(|rank| (rank, accelerators, 0));
         let more = cables.into_iter().map(|(a, b, rate)| (a % nodes, b % nodes, rate)).filter(|(a, b, _)| a != b);
         let line = (accelerators..nodes - 1).map(|switch| (switch, switch + 1, 1));
-        // Of unlike cables between two nodes packets take turns by rate, not by latency, which no timetable knows.
+        // Packets take turns on unlike cables between two nodes by rate, not by latency, which timetables do not model.
         let mut joined = BTreeSet::new();
         let mut is_first = |a: u32, b: u32| joined.insert((a.min(b), a.max(b)));
         let edges: Vec<String> = star.chain(line).chain(more).filter(|&(a, b, _)| is_first(a, b)).map(|(a, b, rate)| format!("{a} {b}{}", rates[rate])).collect();
@@ -343,7 +343,7 @@ proptest! {
         for kind in KINDS {
             let [predicted, simulated] = times(&in_network(&machine, kind, elements, &params(embeddings, chunks)).unwrap());
             let ratio = predicted / simulated;
-            // Messages of one node at a time share a link packet by packet, or part by part.
+            // Simultaneous messages of one node share a link packet by packet, or part by part.
             prop_assert!((0.6..1.67).contains(&ratio), "{} {}", ratio, topology);
         }
     }

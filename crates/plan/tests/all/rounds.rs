@@ -1,4 +1,4 @@
-//! The rounds by which large cases among ranks are timed, beside simulations of cases that are small enough for both.
+//! The rounds by which large cases among ranks are timed, compared with simulations of smaller cases.
 
 use std::collections::BTreeSet;
 
@@ -8,11 +8,11 @@ use unisono_cost::endpoint::{LevelPrices, rounds_ns};
 use unisono_machine::{Machine, Shape};
 use unisono_plan::{Asked, Part, Problem, TimeSource, plan};
 
-/// Algorithms that have no rounds: the parts run at unlike prices. They take P log P instructions, so large cases are
-/// built.
+/// Algorithms without rounds, because their parts have unlike prices. They take P log P instructions, so large cases
+/// are built.
 const WITHOUT: [&str; 1] = ["hierarchical"];
 
-/// The time from rounds over that of the simulation. Where ranks do unlike things, more overlaps than rounds say.
+/// The time from rounds over that of the simulation. If ranks do unlike work, more of it overlaps than in rounds.
 const RATIOS: std::ops::RangeInclusive<f64> = 0.85..=1.25;
 
 #[test]
@@ -62,7 +62,7 @@ fn rounds_take_the_time_of_the_simulation() {
     assert!(never.iter().all(|name| WITHOUT.contains(name)), "without rounds: {never:?}");
 }
 
-/// On 96 ranks three groups of 32 meet at the end, where a rank holds 1/32 of the vector: 2 n beta. A fold takes 4 n
+/// On 96 ranks three groups of 32 meet at the end, when a rank holds 1/32 of the vector: 2 n beta. A fold takes 4 n
 /// beta.
 #[test]
 fn halving_elimination_takes_half_the_time_of_a_fold() {

@@ -1,4 +1,4 @@
-//! Times of plans whose thread blocks have a rate, beside closed forms and measured times.
+//! Times of plans whose thread blocks have a rate, compared with closed forms and measured times.
 
 use std::fmt::Write;
 
@@ -41,14 +41,13 @@ fn all_pairs(protocol: &str, instances: usize) -> String {
     text + "</algo>\n"
 }
 
-/// Microseconds of a text of MSCCL for an allgather to so many bytes.
+/// Returns the simulated microseconds of an MSCCL text for an allgather to `bytes` bytes.
 fn simulated(text: &str, machine: &Machine, bytes: u64) -> f64 {
     let importer = IMPORTERS.iter().find(|i| i.name() == "msccl-xml").unwrap();
     let asked = Given { elements: Some(bytes / 4 / 8), ..Given::default() };
     time_of(importer.import(text, &asked).unwrap(), machine) * 1e6
 }
 
-/// Seconds of a file on a machine.
 fn time_of(file: File, machine: &Machine) -> f64 {
     let placement = place(&file, machine, &Part::All).unwrap();
     let file = File { placement, machine: Some(machine.clone()), ..file };
@@ -80,7 +79,7 @@ const MEASURED: [(&str, [[f64; 4]; 4]); 2] = [
     ),
 ];
 
-/// The machine with fewer packets for long vectors, whose times they do not change by a per cent.
+/// Returns the machine with longer packets for long vectors, which changes their times by less than a per cent.
 fn coarse(machine: &Machine, bytes: u64) -> Machine {
     if bytes < 1 << 24 { machine.clone() } else { machine.with_value("packet_bytes", "65536").unwrap() }
 }
@@ -96,7 +95,7 @@ fn predicted(machine: &Machine) -> Vec<(f64, f64)> {
     pairs
 }
 
-/// Positions of values in their order, halves for ties.
+/// Returns the ranks of values in ascending order, halves for ties.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let below = |v: f64| values.iter().filter(|w| **w < v).count() as f64;
     let equal = |v: f64| values.iter().filter(|w| **w == v).count() as f64;
@@ -133,7 +132,7 @@ fn an_allgather_takes_the_measured_times_by_protocol_instances_and_size() {
     }
 }
 
-/// Bytes in a microsecond on a link of `mi300x`, as measured.
+/// The measured bytes in a microsecond on a link of `mi300x`.
 const LINK: f64 = 48e3;
 
 /// A thread block sends its chunk and then receives one, each at twice the rate of both together; all blocks of a link
@@ -176,7 +175,6 @@ fn emitter(name: &str) -> &'static dyn Emitter {
     *EMITTERS.iter().find(|e| e.name() == name).unwrap()
 }
 
-/// The file of a candidate, simulated.
 fn time_of_candidate(asked: &Asked<'_>, candidate: &Timed, format: &str) -> Option<f64> {
     let plan = plan(Problem::new(asked).unwrap(), Some(candidate.algorithm.name()), &candidate.params).unwrap();
     let file = plan.file().unwrap();
@@ -202,7 +200,7 @@ fn hold_the_law(machine: &Machine, kind: Kind, elements: u32, format: &str) {
     for other in plan.candidates.iter().skip(1).take(4) {
         if let Some(seconds) = time_of_candidate(&asked, other, format) {
             let name = other.algorithm.name();
-            // A time that is called simulated is that of the file.
+            // A time from a simulation is that of the file.
             let is_exact = other.source != TimeSource::Simulated || seconds == other.time.seconds;
             assert!(is_exact, "{case}: {name} {} takes {seconds}, not {:?}", other.params, other.time);
             assert!(
@@ -222,7 +220,7 @@ fn a_plan_for_a_format_has_the_time_of_the_file() {
         ("dgx-a100", "mscclpp", Kind::Allreduce, 1 << 12),
         ("dgx-h100", "mscclpp", Kind::Allreduce, 1 << 20),
     ];
-    // Those of MSCCL++ take as long as all other tests of thread blocks.
+    // The cases of MSCCL++ take as long as all other tests of thread blocks.
     for (name, format, kind, bytes) in cases.into_iter().take(if crate::soak::is_on() { 3 } else { 1 }) {
         hold_the_law(&Machine::preset(name).unwrap(), kind, bytes / 4, format);
     }

@@ -1,4 +1,4 @@
-//! Trees of tori: their closed form beside packets.
+//! Trees of tori: their closed form compared with packets.
 
 use unisono_algorithms::{Params, Profile, find};
 use unisono_collective::Kind;

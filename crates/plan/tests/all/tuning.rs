@@ -28,7 +28,7 @@ fn sure(name: &'static str, column: &[f64]) -> Times {
     [(Contender::Algorithm(name), column.iter().copied().map(Some).collect())].into()
 }
 
-/// Deciding times at one end.
+/// Draws deciding times at one number of ranks.
 fn end() -> impl Strategy<Value = Times> {
     (vec(seconds(), SIZES), vec(vec(option::of(seconds()), SIZES), NAMES.len())).prop_map(|(library, columns)| {
         let others: Vec<_> = NAMES.iter().copied().zip(columns.iter().map(Vec::as_slice)).collect();
@@ -36,7 +36,7 @@ fn end() -> impl Strategy<Value = Times> {
     })
 }
 
-/// A table of deciding times on two numbers of ranks, and a model's on all from one to the other.
+/// Deciding times on two numbers of ranks, and a model's times on all numbers from one to the other.
 #[derive(Clone, Debug)]
 struct Table {
     first: u32,
@@ -67,7 +67,7 @@ prop_compose! {
         more in 1_u32..=30,
         low in end(),
         high in end(),
-        // A model with steps, as powers of two have them.
+        // A model with steps, like those at powers of two.
         steps in vec(vec(seconds(), 4), NAMES.len()),
     ) -> Table {
         let column = |n: u32, steps: &[f64]| {
@@ -82,7 +82,7 @@ prop_compose! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(crate::soak::cases(300)))]
 
-    /// The choice at n + 1 takes at most `CLEARLY` times as long as the choice at n takes there, wherever that serves.
+    /// At n + 1 ranks, the choice takes at most `CLEARLY` times as long as the choice of n does, if that one serves.
     #[test]
     fn no_cliff_between_neighbouring_numbers_of_ranks(table in tables()) {
         let times: BTreeMap<u32, Times> = (table.first..=table.last).map(|n| (n, table.times(n))).collect();
@@ -93,7 +93,7 @@ proptest! {
                     let mine = times[&there][&chosen[&there][size]][size].unwrap();
                     let theirs = times[&there].get(&chosen[&here][size]).and_then(|column| column[size]);
                     prop_assert!(theirs.is_none_or(|theirs| mine <= CLEARLY * theirs * (1.0 + 1e-12)));
-                    // So never worse than the library by more than that, either.
+                    // The same holds for the library.
                     prop_assert!(mine <= CLEARLY * times[&there][&LIBRARY][size].unwrap() * (1.0 + 1e-12));
                 }
             }
@@ -138,7 +138,7 @@ proptest! {
 
 #[test]
 fn a_model_without_steps_bends_the_interpolation() {
-    // Measured twice the model's time at 4, and the same as it at 16; 8 lies in the middle of the logarithms.
+    // The measured time is twice the model's at 4 and equal to it at 16; 8 is the middle of the logarithms.
     let (low, high) = (times(&[9.0], &[("a", &[Some(2.0)])]), times(&[9.0], &[("a", &[Some(2.0)])]));
     let models = [1.0, 2.0, 5.0].map(|time| sure("a", &[time]));
     let found = between(8, (4, &low), (16, &high), models.each_ref());
@@ -195,7 +195,7 @@ fn regions_cover_all_sizes_of_each_number_of_ranks() {
         assert_eq!(of[0].plan.as_ref().unwrap().problem.collective.ranks, ranks);
         assert!(of.last().unwrap().plan.is_none());
     }
-    // They meet between the second and the third size.
+    // The regions meet between the second and the third size.
     let at = found[0].last_bytes.unwrap();
     assert!((4 * 256..4 << 18).contains(&at), "{at}");
 }

@@ -1,4 +1,4 @@
-//! Workloads: their files, where their ranks lie, and timelines derived by hand.
+//! Workloads: their files, the places of their ranks, and timelines derived by hand.
 
 mod graph {
     mod reported;
@@ -27,7 +27,7 @@ fn workload(text: &str) -> Workload {
     Workload::from_toml(&format!("{head}{text}"), "w.toml").unwrap()
 }
 
-/// Seconds of compute of an iteration ("HammingMesh", artifact; 108 ms and 2.90 ms are said there).
+/// Seconds of compute of an iteration ("HammingMesh", artifact; which states 108 ms and 2.90 ms).
 #[test]
 fn presets_read_and_compute_so_long() {
     let compute: Vec<(&str, u32, f64)> = WORKLOADS
@@ -79,7 +79,7 @@ fn a_timeline_by_hand() {
     assert_eq!(run(&waits, true), [45.0, 35.0, 30.0, 10.0]);
 }
 
-/// A step of the pairs of every second stage, which reduce 1,000 floats over their shards.
+/// Returns a step of every second stage, which reduces 1,000 floats over its shards.
 fn stage(name: &str, us: u32, first: u32) -> String {
     format!(
         "[[steps]]\nname = \"{name}\"\ncompute_us = {us}\nonly = {{ dimension = \"stage\", first = {first}, every = 2 }}\n\
@@ -87,7 +87,8 @@ fn stage(name: &str, us: u32, first: u32) -> String {
     )
 }
 
-/// Four stages of two shards. Stages 0 and 2 compute 10 us while 1 and 3 compute `odd_us`; then neighbors swap 4 MB.
+/// Returns four stages of two shards. Stages 0 and 2 compute 10 us while 1 and 3 compute `odd_us`; then neighbors swap
+/// 4 MB.
 fn stages(odd_us: u32) -> Workload {
     let head = "name = \"w\"\n[[dimensions]]\nname = \"stage\"\nsize = 4\n[[dimensions]]\nname = \"shard\"\nsize = 2\n";
     let swap = "[[steps]]\nname = \"swap\"\n[[steps.communication]]\ncollective = \"exchange\"\nelements = 1000000\n\
@@ -113,7 +114,7 @@ fn ranks_of_other_steps_are_other_classes() {
     assert!(tasks(&w, true, &on).err().unwrap().to_string().contains("its ranks go through different steps"));
 }
 
-/// All levels time the longer stage with its allreduce, and then the messages of both directions at once.
+/// At all levels, the time is that of the longer stage with its allreduce and then of the messages in both directions.
 #[test]
 fn concurrent_stages_take_as_long_as_the_longer_one() {
     let torus = Machine::preset("torus2d-small").unwrap();
@@ -124,7 +125,7 @@ fn concurrent_stages_take_as_long_as_the_longer_one() {
         let named = Level::named(level, "w").unwrap();
         let seconds =
             Step { prices, accelerator: None, overlap: true, level: named }.report().unwrap().iteration.seconds;
-        // Shards lie side by side, so both messages of a pair of stages share one link of each of four planes, 50 GB/s
+        // Shards are neighbors, so both messages of a pair of stages share one link of each of four planes, 50 GB/s
         // each. A few microseconds more reduce 4 KB.
         let least = 300e-6 + 2.0 * 4e6 / 200e9;
         assert!(seconds > least && seconds < least + 3e-6, "{level}: {seconds}");

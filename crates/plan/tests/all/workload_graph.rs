@@ -44,8 +44,8 @@ fn graph(ranks: u32, groups: Vec<Groups>, classes: Vec<RankClass>) -> WorkloadGr
     }
 }
 
-/// A program of several classes: for each a list of nodes, each with its length and what it waits for. Node n of every
-/// class communicates with the other classes if `meets[n]`.
+/// Draws a program of several classes, with the lengths of their nodes. Node n of every class is of the same kind:
+/// compute, or an allreduce within or across classes.
 fn random() -> impl Strategy<Value = (WorkloadGraph, Vec<Vec<f64>>)> {
     (1_usize..4, 1_usize..24).prop_flat_map(|(classes, nodes)| {
         let kinds = prop::collection::vec(0_u32..4, nodes);
@@ -76,8 +76,8 @@ fn random() -> impl Strategy<Value = (WorkloadGraph, Vec<Vec<f64>>)> {
     })
 }
 
-/// The earliest times that satisfy all constraints, by raising them until nothing changes. Both sets of groups of
-/// [`random`] span all classes, so node n of each class meets node n of all others.
+/// Returns the earliest times that satisfy all constraints, by raising them until nothing changes. Both sets of groups
+/// of [`random`] span all classes, so node n of each class meets node n of all others.
 fn relaxed(graph: &WorkloadGraph, lengths: &[Vec<f64>], overlap: bool) -> Vec<Vec<Interval>> {
     let classes = graph.classes.len();
     let mut times: Vec<Vec<Interval>> = lengths.iter().map(|of| vec![Interval::default(); of.len()]).collect();
@@ -220,7 +220,7 @@ fn task_graph(nodes: Vec<Vec<WorkNode>>) -> WorkloadGraph {
     WorkloadGraph { queues: Queues::AsReady, ..graph(ranks, Vec::new(), classes) }
 }
 
-/// Seconds of compute as they are; a message takes a second for each byte.
+/// Times a program: compute takes its seconds, a message one second a byte.
 fn clocked(program: &WorkloadGraph, overlap: bool) -> Vec<Vec<(f64, f64)>> {
     let seconds = |class: usize, node: usize| match program.classes[class].nodes[node].work {
         Work::Compute(Compute::Measured { seconds }) => seconds,
@@ -272,7 +272,7 @@ fn messages_in_a_circle_are_named() {
     let begin =
         "rank 0 waits in node 0 ('message') for a message that rank 1 cannot send, because ranks wait for each other";
     assert!(message.starts_with(begin), "{message}");
-    // The same is no circle if the sends wait for nothing, unless a queue works in program order.
+    // There is no circle if the sends wait for nothing, unless a queue works in program order.
     let exchange = |other| vec![receive(other, 4, &[]), send(other, 4, &[])];
     let mut program = task_graph(vec![exchange(1), exchange(0)]);
     assert!(Clock::new(&program, true, |_, _| 1.0).is_ok());

@@ -40,11 +40,11 @@ pub fn flood_pe(grid: Grid, pe: u32, color: Color, root: End, elements: u32, pha
     PeProgram { routes: vec![route(color, &[at(rx, &tx)])], threads: vec![vec![one]], waits: Vec::new(), scratch: 0 }
 }
 
-/// Rows along `x`, then column 0 along `y`; with a flood of the result an allreduce.
+/// Reduces rows along the tree `x`, then column 0 along `y`. For an allreduce, a flood of the result follows.
 pub fn grid_reduce(x: &[usize], y: &[usize], elements: u32, allreduce: bool) -> WaferProgram {
     let (cols, rows) = (x.len() as u32 + 1, y.len() as u32 + 1);
     let grid = Grid::new(rows, cols);
-    // The sum of a row stands in scratch memory behind what the trees need, at the root in the output.
+    // The sum of a row is in scratch memory behind that of its tree; that of row 0 is in the output.
     let row = |r: u32| {
         let keep = if r == 0 { End::Out(0) } else { End::Tmp(elements) };
         tree(x, ROW, [0, 1], elements, |_| End::In(0), keep)
@@ -94,8 +94,8 @@ pub fn grid_reduce(x: &[usize], y: &[usize], elements: u32, allreduce: bool) -> 
     program(kind, grid, elements, pes)
 }
 
-/// A row of three: the middle PE is root of a chain from either side, each a thread, halves of the vector; then it adds
-/// what a third thread received in scratch memory, waiting for both.
+/// A row of three. One thread of the middle PE adds the vector from the west, another receives the vector from the east
+/// in scratch memory; the first thread then waits for it and adds it.
 pub fn two_sides(elements: u32) -> WaferProgram {
     let side = |rx: Port, color: Color| PeProgram {
         routes: vec![route(color, &[at(Port::Ramp, &[rx])])],

@@ -16,9 +16,9 @@ pub struct Line {
 pub const ROW: Line = Line { pos: Port::East, neg: Port::West };
 pub const COLUMN: Line = Line { pos: Port::South, neg: Port::North };
 
-/// A reduce on a line along a tree in pre-order, `parents[v - 1] < v` being the parent of PE `v`. `out_root` is where
-/// the root keeps the sum; each other PE has scratch memory where it has more than one child. Returns routes and
-/// operations a PE, with `own` as the PE's own contribution.
+/// Builds the PEs of a reduce on a line along a tree in pre-order. The parent of PE `v` is `parents[v - 1] < v`, its
+/// contribution is `own(v)`, and the root stores the sum in `out_root`. Other PEs have scratch memory if they have more
+/// than one child.
 pub fn tree(
     parents: &[usize],
     line: Line,
@@ -56,7 +56,8 @@ pub fn tree(
             pe.scratch = elements;
         }
         if v > 0 {
-            // Only the last child to be served tells its parent that no more come.
+            // The last child of a PE other than the root sends a control wavelet behind its data; others advance their
+            // own router.
             let parent = parents[v - 1];
             let is_last = children(parent).last() == Some(&v);
             let passes = parent > 0 && is_last;
@@ -67,7 +68,7 @@ pub fn tree(
                 op.advance = Some(outgoing(v));
             }
         }
-        // Where streams of PEs further away pass later, and on which color.
+        // Returns whether streams of PEs further away pass later on a color.
         let beyond = |color: Color| (v + 1..n).any(|s| outgoing(s) == color && parents[s - 1] < v);
         let Line { pos, neg } = line;
         if !kids.is_empty() {

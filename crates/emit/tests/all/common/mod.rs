@@ -1,4 +1,4 @@
-//! What the tests of the CSL emitter share.
+//! Helpers of the tests of the CSL emitter.
 #![allow(dead_code, unused_imports, reason = "each test file uses its part")]
 
 mod grids;
@@ -72,7 +72,7 @@ pub fn combine(operator: Operator) -> fn(f32, f32) -> f32 {
     }
 }
 
-/// Runs a project, whose outputs are those of plain arithmetic.
+/// Runs a project and asserts that its outputs are those of plain arithmetic.
 pub fn check_outputs(files: &Files, c: &Collective, seed: u64) {
     let (ranks, combine) = (c.ranks as usize, combine(c.operator));
     let value = |rank, e| value(c, rank, e);
@@ -96,7 +96,7 @@ pub fn check_outputs(files: &Files, c: &Collective, seed: u64) {
     }
 }
 
-/// Emits a program, whose project has right results whatever is held up.
+/// Emits a program and asserts that its project has right results even if PEs and routers are held up.
 pub fn right(program: &WaferProgram) -> Files {
     let files = emit(program);
     for seed in [0, 1 + program.pe_count() as u64] {
@@ -105,8 +105,7 @@ pub fn right(program: &WaferProgram) -> Files {
     files
 }
 
-/// Emits a program, which ends under the rules of the language and leaves nothing behind, in the order of the
-/// interpreter and in another one.
+/// Emits a program and asserts that its project obeys the rules of the language and leaves no wavelets, in two orders.
 pub fn sound(program: &WaferProgram) -> Files {
     let files = emit(program);
     for seed in [0, 1 + program.pe_count() as u64] {
@@ -119,7 +118,6 @@ pub fn text<'a>(files: &'a Files, name: &str) -> &'a str {
     &files.iter().find(|f| f.0 == name).unwrap_or_else(|| panic!("no {name}")).1
 }
 
-/// The name of the first file with a text.
 pub fn with<'a>(files: &'a Files, text: &str) -> &'a str {
     &files.iter().find(|f| f.1.contains(text)).unwrap().0
 }

@@ -9,16 +9,15 @@ use super::{
     syntax::{Expr, Stmt},
 };
 
-/// West, east, south, north, ramp.
+/// The names of ports by index.
 pub const PORTS: [&str; 5] = ["WEST", "EAST", "SOUTH", "NORTH", "RAMP"];
 pub const RAMP: usize = 4;
 
-/// The ports of one position.
 #[derive(Clone, Debug, Default)]
 pub struct Position {
     pub rx: Vec<usize>,
     pub tx: Vec<usize>,
-    /// It says both how it differs from the one before.
+    /// True if the position states both sides.
     pub names_both: bool,
 }
 
@@ -39,7 +38,7 @@ pub struct Layout {
     pub width: u64,
     pub height: u64,
     pub tiles: Vec<Tile>,
-    /// Columns and rows that the host link was told.
+    /// Columns and rows.
     pub host_link: Option<(u64, u64)>,
     /// The names that the host may use.
     pub exports: BTreeSet<String>,

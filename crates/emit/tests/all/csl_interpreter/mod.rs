@@ -3,9 +3,8 @@
 //!
 //! It shares no code with the emitter. Each PE runs its tasks and vector operations, an element at a time; wavelets
 //! move through routers with queues of [`DEPTH`], by the positions of switches. Time is not modelled; PEs and routers
-//! may be held up at random, so that other orders are seen. It stops a program that breaks a rule: those of
-//! [`rules`], two operations that run together on one queue or microthread, a wavelet that nothing takes, a PE that
-//! does not end.
+//! may be held up at random, so that other orders occur. It stops a program that breaks a rule: those of [`rules`], two
+//! operations that run together on one queue or microthread, a wavelet that nothing takes, a PE that does not end.
 
 mod layout;
 mod modules;
@@ -19,7 +18,7 @@ use layout::{Layout, Position, RAMP};
 pub use pe::Pe;
 use unisono_emit::csl::Files;
 
-/// Wavelets that wait at a router, for each color and input.
+/// The most wavelets that wait at a router, for each color and input.
 const DEPTH: usize = 4;
 
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +33,7 @@ struct Router {
     color: u64,
     positions: Vec<Position>,
     at: usize,
-    /// With the round from which on each may move.
+    /// Waiting wavelets by input, each with the first round in which it may move.
     waiting: [VecDeque<(Wavelet, u64)>; 5],
     /// Wavelets for the PE.
     arrived: VecDeque<f32>,
@@ -45,7 +44,7 @@ pub fn run(files: &Files, inputs: &[Vec<f32>]) -> Vec<Vec<f32>> {
     run_held_up(files, inputs, 0)
 }
 
-/// The same, where PEs and routers are held up by the numbers that follow from a seed; 0: nothing is.
+/// As [`run`], but holds up PEs and routers at random by a seed; 0 holds up none.
 pub fn run_held_up(files: &Files, inputs: &[Vec<f32>], seed: u64) -> Vec<Vec<f32>> {
     let mut wafer = Wafer::load(files, inputs);
     wafer.seed = seed;
@@ -53,17 +52,17 @@ pub fn run_held_up(files: &Files, inputs: &[Vec<f32>], seed: u64) -> Vec<Vec<f32
     wafer.pes.into_iter().map(Pe::output).collect()
 }
 
-/// A project that is loaded.
 pub struct Wafer {
     pub layout: Layout,
     routers: Vec<Vec<Router>>,
     pub pes: Vec<Pe>,
-    /// Rounds so far, in each of which every operation does an element and every color of a router moves a wavelet.
+    /// The number of rounds so far. In a round, every operation does an element and every color of a router moves a
+    /// wavelet.
     rounds: u64,
     seed: u64,
 }
 
-/// Draws one time in three that something is held up in this round.
+/// Returns whether a PE or router is held up in this round: one time in three.
 fn is_held_up(seed: &mut u64) -> bool {
     *seed ^= *seed << 13;
     *seed ^= *seed >> 7;
@@ -153,7 +152,7 @@ impl Wafer {
     }
 }
 
-/// What `combine` of the operator's file returns, by its text.
+/// Returns the function that `combine` of the operator's file computes, by its text.
 fn operator(text: &str) -> fn(f32, f32) -> f32 {
     let body = text.split_once("fn combine(").unwrap().1;
     match body {
@@ -168,7 +167,7 @@ fn operator(text: &str) -> fn(f32, f32) -> f32 {
     }
 }
 
-/// Passes a wavelet of one color on, if one waits and has room; a hop takes a round.
+/// Passes a wavelet of one color on, if one waits and the next routers have room; a hop takes a round.
 fn pass(layout: &Layout, routers: &mut [Vec<Router>], (pe, n): (usize, usize), round: u64) -> bool {
     let r = &routers[pe][n];
     let position = r.positions[r.at].clone();

@@ -9,7 +9,7 @@ use super::syntax::{self, Expr, Stmt};
 
 type Given = BTreeMap<String, Expr>;
 
-/// Whether a program imports files of its own beside the operator's.
+/// Returns whether a program imports files of its own beside the operator's.
 pub fn imports(program: &[Stmt]) -> bool {
     program.iter().any(|s| matches!(s, Stmt::Let(_, e) if imported(e).is_some()))
 }
@@ -36,7 +36,7 @@ pub struct LayoutModule {
 }
 
 impl LayoutModule {
-    /// The module that an expression imports, if it imports one.
+    /// Returns the module that an expression imports, if it imports one.
     pub fn imported(files: &Files, e: &Expr) -> Option<Self> {
         let of = imported(e)?;
         let Expr::Text(file) = &of[0] else { panic!("{e:?}") };
@@ -89,7 +89,7 @@ pub fn linked(files: &Files, file: &str, fields: &[(String, Expr)]) -> Vec<Stmt>
 fn link(files: &Files, file: &str, prefix: String, given: Given, all: &mut Vec<Stmt>) {
     let body = parsed(files, file);
     let declared = body.iter().filter_map(|s| match s {
-        // The names of libraries stay, as the interpreter knows them.
+        // The names of libraries stay, because the interpreter implements them.
         Stmt::Let(_, Expr::Call(call, of))
             if call == "@import_module" && imported(&Expr::Call(call.clone(), of.clone())).is_none() =>
         {

@@ -30,7 +30,7 @@ enum Dsd {
         start: u64,
         extent: u64,
     },
-    /// One word, again and again.
+    /// One word, repeated.
     Word {
         array: String,
         extent: u64,
@@ -60,12 +60,11 @@ impl Dsd {
     }
 }
 
-/// A vector operation that runs.
 struct Operation {
     builtin: String,
     operands: Vec<Dsd>,
     done: u64,
-    /// The task that its end activates; none of an operation that `compute` waits for.
+    /// The task that its end activates; `None` if `compute` waits for the operation.
     activates: Option<u64>,
     /// The microthread that the program chose.
     chosen: Option<u64>,
@@ -90,27 +89,26 @@ pub struct Pe {
     values: BTreeMap<String, Value>,
     arrays: BTreeMap<String, Vec<f32>>,
     tasks: BTreeMap<u64, Vec<Stmt>>,
-    /// The functions, by name.
     functions: BTreeMap<String, Vec<Stmt>>,
-    /// The PE's clock shows this in round 0.
+    /// The PE's clock in round 0.
     clock: u64,
     now: u64,
-    /// Samples of the clock, by the array that they were written to.
+    /// Samples of the clock, by the array that holds them.
     pub samples: BTreeMap<String, u64>,
     /// The rest of the function that was launched, loops unrolled.
     sequence: VecDeque<Stmt>,
     active: VecDeque<u64>,
     running: Vec<Operation>,
-    /// What `@map` applies.
+    /// The function that `@map` applies.
     operator: Option<fn(f32, f32) -> f32>,
     pub ended: u32,
-    /// The rules of the WSE-3 hold.
+    /// True if the rules of the WSE-3 apply.
     is_wse3: bool,
-    /// The colors of queues, by the queues' names.
+    /// The colors of queues, by name.
     bound: BTreeMap<String, u64>,
 }
 
-/// No color: that of an operand whose queue was not given one. Nothing arrives there, and nothing is said.
+/// The color of an operand whose queue has none. Nothing arrives there, without an error.
 const UNBOUND: u64 = u64::MAX;
 
 impl Pe {
@@ -159,23 +157,19 @@ impl Pe {
         pe
     }
 
-    /// Copies a vector from the host.
     pub fn set_input(&mut self, input: &[f32]) {
         self.arrays.get_mut("input").unwrap()[..input.len()].copy_from_slice(input);
     }
 
-    /// Starts a function, as the host does.
     pub fn launch(&mut self, function: &str) {
         self.ended = 0;
         self.sequence = unrolled(&self.functions[function]);
     }
 
-    /// Sets what the clock shows before the first round.
     pub fn set_clock(&mut self, clock: u64) {
         self.clock = clock;
     }
 
-    /// Sets a word of the PE's memory.
     pub fn set(&mut self, array: &str, value: f32) {
         self.arrays.get_mut(array).unwrap()[0] = value;
     }
@@ -184,7 +178,7 @@ impl Pe {
         self.arrays.remove("output").unwrap()
     }
 
-    /// The vector that the host reads back.
+    /// Returns the vector that the host reads back.
     pub fn result(&self) -> &[f32] {
         &self.arrays["output"]
     }
@@ -215,7 +209,7 @@ impl Pe {
         assert!(self.values.insert(name.to_owned(), made).is_none(), "`{name}` twice");
     }
 
-    /// The number of a queue, of which the WSE-3 has 2 to 7 beside the host link.
+    /// Returns the number of a queue. The WSE-3 has queues 2 to 7 besides those of the host link.
     fn queue(&self, e: &Expr) -> u64 {
         assert!(!self.is_wse3 || (2..8).contains(&e.int()), "queue {e:?}");
         e.int()
@@ -273,7 +267,7 @@ impl Pe {
         Dsd::Out { color, queue: id, extent, control: on("control"), advance: on("advance_switch") }
     }
 
-    /// The array whose address a function returns.
+    /// Returns the array whose address a function returns.
     fn pointed(&self, function: &str) -> String {
         match &self.functions[function][..] {
             [Stmt::Return(Expr::Call(other, _))] => self.pointed(other),
@@ -323,7 +317,7 @@ impl Pe {
         }
     }
 
-    /// Whether something was done: a task, a statement of `compute`, or an element of an operation.
+    /// Runs one round. Returns whether a task, a statement of `compute`, or an element of an operation was done.
     pub(super) fn turn(&mut self, routers: &mut [Router], now: u64) -> bool {
         self.now = now;
         let mut moved = false;
@@ -462,7 +456,7 @@ impl Pe {
         }
     }
 
-    /// The next element of an operation, if all its operands have or take one.
+    /// Computes the next element of an operation, if all its operands have or take one.
     fn element(&mut self, n: usize, routers: &mut [Router]) -> bool {
         let o = &mut self.running[n];
         let find = |color: u64, routers: &[Router]| routers.iter().position(|r| r.color == color).unwrap();

@@ -15,13 +15,13 @@ pub struct Machine {
     colors: &'static [u64],
     /// Colors that may have several positions.
     switched: &'static [u64],
-    /// A position may name both sides.
+    /// True if a position may state both sides.
     both_sides: bool,
     input_queues: &'static [u64],
     output_queues: &'static [u64],
     tasks: &'static [u64],
     microthreads: &'static [u64],
-    /// The host starts functions by a color, and colors are blocked.
+    /// True if the host starts functions by a color and colors are blocked.
     launches: bool,
 }
 
@@ -53,7 +53,7 @@ const WSE3: Machine = Machine {
 
 /// The largest finite length of a vector operation.
 const LONGEST: u64 = 32_766;
-/// Bytes of a PE beside code, stack and the host link.
+/// Bytes of a PE without code, stack and the host link.
 const MEMORY: u64 = 38 * 1024;
 /// "Advance the switch", for no task, not to the PE.
 const ADVANCE: u64 = 1 << 22 | 1 << 24 | 31 << 16;
@@ -112,7 +112,7 @@ fn check_layout(layout: &Layout, machine: &Machine) {
 struct Program<'a> {
     file: &'a str,
     lets: BTreeMap<&'a str, &'a Expr>,
-    /// Calls, with whether they stand in a task.
+    /// Calls; true if the call is in a task.
     calls: Vec<(bool, &'a str, &'a [Expr])>,
 }
 
@@ -154,7 +154,7 @@ impl<'a> Program<'a> {
         self.calls.iter().filter(move |c| c.1 == function).map(|c| c.2)
     }
 
-    /// The numbers that a function makes ids of, which are among `legal`, each once.
+    /// Returns the numbers from which a function makes ids, which are among `legal`, each once.
     fn ids(&self, function: &str, legal: &[u64]) -> BTreeSet<u64> {
         let all: Vec<u64> = self.declared(function).iter().map(|d| d.1[0].int()).collect();
         let ids: BTreeSet<u64> = all.iter().copied().collect();
@@ -208,7 +208,7 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// Each queue has its color, and all that is sent on a color takes one queue.
+    /// Each queue has its color, and all sends on a color take one queue.
     fn check_queues(&self) {
         let bound: BTreeMap<_, _> = self
             .calls_of("@initialize_queue")

@@ -1,4 +1,4 @@
-//! A parser of the emitted CSL, apart from the one of the emitter.
+//! A parser of the emitted CSL, independent of the emitter's.
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {

@@ -1,5 +1,5 @@
-//! What an MSCCL executor does with a file, written from its interpreter and not from the importer: thread blocks step
-//! by step, FIFOs that hold two chunks, flags. Data are 64-bit sums, one number a chunk.
+//! An executor of MSCCL files, written from the original interpreter and not from the importer. Thread blocks run step
+//! by step, with flags and FIFOs that hold two chunks. Data are 64-bit sums, one number a chunk.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,7 +10,7 @@ struct Block {
     recv: i64,
     chan: i64,
     steps: Vec<Attributes>,
-    /// The step that is next, and the chunk of it.
+    /// The next step, and its next chunk.
     at: usize,
     chunk: usize,
     flag: i64,
@@ -38,7 +38,7 @@ fn number(a: &Attributes, key: &str) -> i64 {
     a[key].parse().unwrap()
 }
 
-/// Runs a file on inputs, in chunks; `Err` names what is stuck. The outputs, in place those of one buffer for both.
+/// Runs a file on inputs in chunks and returns the outputs; `Err` names a stuck step.
 pub fn run(
     text: &str,
     inputs: &[Vec<i64>],
@@ -102,7 +102,7 @@ pub fn run(
         .collect())
 }
 
-/// One chunk of the step that is next in a thread block, if it can go on.
+/// Runs one chunk of the next step of a thread block, if it can run.
 fn advance(
     gpu: &mut Gpu,
     g: usize,

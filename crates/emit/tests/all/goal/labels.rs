@@ -6,7 +6,7 @@ use unisono_emit::internals::labels::Labels;
 #[test]
 fn the_first_definition_counts_wherever_it_is() {
     let mut labels = Labels::default();
-    // l5000 does not fit in the table at first, and does when it comes again.
+    // l5000 does not fit in the table at first, but fits at its second definition.
     labels.define(b"l5000", TaskId(0));
     (1..2000).for_each(|n| labels.define(format!("l{n}").as_bytes(), TaskId(n)));
     labels.define(b"l5000", TaskId(7000));

@@ -1,4 +1,4 @@
-//! Exported plans: every algorithm among ranks, read back, and run by the second implementation.
+//! Tests of exported plans: every algorithm among ranks is read back and run by the second implementation.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +30,7 @@ fn class(schedule: &Schedule) -> Option<String> {
     verify(schedule, Method::Auto).expression_class
 }
 
-/// The plan reads back to the results of the schedule, and three launches of it end well.
+/// Asserts that a plan reads back to the results of the schedule, and that three launches of it compute them.
 fn holds(text: &str, schedule: &Schedule, seeds: u64, what: &str) -> Value {
     let c = schedule.collective();
     let asked = Asked { elements: Some(c.elements.into()), dtype: Some(c.dtype), ..Asked::default() };
@@ -43,7 +43,6 @@ fn holds(text: &str, schedule: &Schedule, seeds: u64, what: &str) -> Value {
     plan
 }
 
-/// All operations with a name.
 fn named<'a>(plan: &'a Value, name: &'a str) -> impl Iterator<Item = &'a Value> {
     let list = |value: &'a Value, key: &str| value[key].as_array().unwrap().iter();
     let blocks = list(plan, "gpus").flat_map(move |gpu| list(gpu, "threadblocks"));
@@ -58,7 +57,7 @@ fn build(name: &str, kind: Kind, ranks: u32, elements: u64) -> Option<Schedule> 
     Some(algorithm.build(&case, &Params::new()).unwrap().schedule)
 }
 
-/// Algorithms that plans hold, up to so many ranks.
+/// Algorithms that every run exports, up to a number of ranks.
 const ALWAYS: [(&str, u32); 4] = [("ring", 16), ("recursive-doubling", 16), ("pairwise", 8), ("rabenseifner", 16)];
 
 /// Exports every algorithm on the ranks and reads it back; returns the protocols and the collectives of the plans.
@@ -69,14 +68,14 @@ fn export_every(ranks: &[u32]) -> (BTreeSet<String>, Vec<&'static str>) {
         for &kind in algorithm.info().collectives {
             for &ranks in ranks {
                 number += 1;
-                // Outside of the long run, few of the algorithms are exported for many ranks.
+                // Only the long run exports all algorithms for many ranks.
                 let is_always =
                     ALWAYS.iter().any(|a| a.0 == algorithm.name()) && (ranks < 16 || kind == Kind::Allreduce);
                 if ranks >= 8 && !is_always && !crate::soak::runs(number) {
                     continue;
                 }
                 let sizes = [u64::from(ranks) * 12, u64::from(ranks) << 14];
-                // Outside of the long run, many ranks have one of the sizes.
+                // Only the long run has both sizes for many ranks.
                 let one = unisono_base::mix(number) as usize % 2;
                 let sizes = if ranks < 8 || crate::soak::is_on() { &sizes[..] } else { &sizes[one..=one] };
                 for &elements in sizes {
@@ -181,7 +180,7 @@ fn plans_in_place_copy_the_inputs_that_they_need_later() {
             };
             let ops = &plan["gpus"][0]["threadblocks"][0]["ops"];
             let Some(at) = ops.as_array().unwrap().iter().position(is_copy) else { continue };
-            // Without the copy, what is sent later was written over.
+            // Without the copy, the data that is sent later has been overwritten.
             let (from, to) = (ops[at]["src_buff"].clone(), ops[at]["dst_buff"][0]["index"].as_u64().unwrap());
             let size = from[0]["size"].as_u64().unwrap();
             let ops = plan["gpus"][0]["threadblocks"][0]["ops"].as_array_mut().unwrap();
@@ -232,7 +231,7 @@ fn boxes_are_joined_by_port_channels() {
             for (gpu, peer) in named_peers(&plan) {
                 assert_ne!(gpu / of_box, peer / of_box, "{what}");
             }
-            // A put that is not flushed may read its source after the end.
+            // A put that is not flushed may read its source after the kernel ends.
             let mut open = plan.clone();
             let blocks =
                 open["gpus"].as_array_mut().unwrap().iter_mut().flat_map(|g| g["threadblocks"].as_array_mut().unwrap());
@@ -244,7 +243,7 @@ fn boxes_are_joined_by_port_channels() {
     }
 }
 
-/// The two GPUs of each port channel.
+/// Returns the two GPUs of each port channel.
 fn named_peers(plan: &Value) -> Vec<(u32, u32)> {
     let mut found = Vec::new();
     for gpu in plan["gpus"].as_array().unwrap() {
@@ -277,7 +276,7 @@ fn thread_blocks_share_the_work_of_a_gpu() {
             let schedule = build(name, kind, ranks, elements).unwrap();
             let one = Choices { gpus_per_box: Some(of_box), thread_blocks: Some(1), ..Choices::default() };
             let one: Value = serde_json::from_str(&emit_as(&schedule, &one).unwrap()).unwrap();
-            // Outside of the long run, one of the numbers.
+            // Only the long run tries both numbers.
             let drawn = 2 + number % 2;
             for shares in [2, 3].into_iter().filter(|&shares| shares == drawn || crate::soak::is_on()) {
                 let choices = Choices { gpus_per_box: Some(of_box), thread_blocks: Some(shares), ..Choices::default() };
@@ -291,15 +290,14 @@ fn thread_blocks_share_the_work_of_a_gpu() {
                     .collect();
                 assert_eq!(groups.len(), shares as usize, "{what}");
                 let moves = |plan: &Value| named(plan, "put").count() + named(plan, "ppkt").count();
-                // Where slices are cut differently, they are cut into chunks: else shares of one are not those of the
-                // other.
+                // Slices that are cut differently are cut into chunks first, since their shares do not match.
                 cut += u32::from(moves(&plan) > moves(&one) * shares as usize);
                 assert!(named(&one, "put").all(|op| op.get("tbg_info").is_none()), "{what}");
             }
         }
     }
     assert!(cut > 0);
-    // Large chunks are shared without being asked for.
+    // Large chunks are shared by default.
     let shares = |elements: u64| {
         let text = emit(&build("ring", Kind::Allreduce, 4, elements).unwrap()).unwrap();
         let plan: Value = serde_json::from_str(&text).unwrap();
@@ -308,7 +306,6 @@ fn thread_blocks_share_the_work_of_a_gpu() {
     assert_eq!([shares(4 << 8), shares(4 << 14), shares(4 << 20)], [None, Some(2), Some(16)]);
 }
 
-/// A collective by one switch, in pieces.
 fn by_switch(kind: Kind, ranks: u32, pieces: u32, root: u32) -> Schedule {
     let len = 8;
     let c = Collective::new(kind, ranks, (pieces * len).into(), root.into(), Operator::Sum, Dtype::I32).unwrap();
@@ -365,7 +362,7 @@ fn the_root_of_a_broadcast_fills_its_output_too() {
     assert_eq!((found.complete, found.diagnostics[0].rank), (Some(false), Some(0)));
     assert_eq!(found.diagnostics[0].message, "the output of gpu 0, which is the root, does not end as its input");
     assert!(wrong(&apart, 1, 0).is_some());
-    // In place it has it from the start.
+    // In place, the output holds the input from the start.
     apart["inplace"] = json!(true);
     assert!(checked(&apart).unwrap().diagnostics.is_empty());
 }

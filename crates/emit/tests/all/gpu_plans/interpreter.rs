@@ -1,12 +1,11 @@
 //! A second implementation of the format, which shares no code with the crate: it runs the JSON itself with data.
 //!
 //! A thread block begins its operations in order. An operation that moves data leaves one transfer for each grain,
-//! which completes at any later time that the random choice takes, unless the thread block meets first (`nop`,
-//! `barrier`). A put on a port channel completes before a signal on the channel or a flush, if these are of the same
-//! thread or after the thread block met. A relaxed signal is taken as a
-//! strong one. A packet is there once it has been written in the launch of its reader. A GPU starts and ends each
-//! launch at any time that the random choice takes: before it starts and after it ends, its input and output hold what
-//! others may not touch. Scratch memory, packets, signals and semaphores stay as they are from launch to launch.
+//! which completes at a random later time, at the latest when the threads meet (`nop`, `barrier`). A put on a port
+//! channel completes before a later signal or flush on the channel, if both are of the same thread or the threads met
+//! in between. A relaxed signal counts as a strong one. A packet is readable once it has been written in the launch of
+//! its reader. A GPU starts and ends each launch at random times. Outside of launches, its input and output hold data
+//! that no other GPU may use. Scratch memory, packets, signals and semaphores keep their state between launches.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,7 +13,7 @@ use serde_json::Value;
 
 type Buffers = BTreeMap<char, Vec<u64>>;
 
-/// What each GPU ends each launch with, by buffer; or the reason why the run did not end.
+/// The memory of each GPU at the end of each launch, by buffer, or the reason why the run did not end.
 pub type Outcome = Result<Vec<Vec<Buffers>>, String>;
 
 type Place = (usize, char, usize);
@@ -24,12 +23,11 @@ struct Transfer {
     block: usize,
     reads: Vec<Place>,
     writes: Vec<Place>,
-    /// The end of a port channel, with the thread and how often the thread block had met.
+    /// The end of a port channel, the thread, and the number of earlier meetings of the thread block.
     port: Option<(usize, usize, usize)>,
     launch: usize,
 }
 
-/// A random number below `n`.
 pub struct Dice(pub u64);
 
 impl Dice {
@@ -41,14 +39,14 @@ impl Dice {
 
 struct Block {
     gpu: usize,
-    /// Operations with the iteration's window of grains.
+    /// Operations, each with its window of grains in a pipeline.
     ops: Vec<(Value, Option<(usize, usize)>)>,
     channels: BTreeMap<String, Vec<usize>>,
     remote: BTreeMap<String, Vec<usize>>,
     at: usize,
     waiting: Vec<usize>,
     arrived: bool,
-    /// How often its threads have met.
+    /// The number of meetings of its threads.
     met: usize,
 }
 
@@ -56,7 +54,7 @@ struct Machine<'a> {
     plan: &'a Value,
     grains: usize,
     memory: Vec<BTreeMap<char, Vec<u64>>>,
-    /// Launch and value.
+    /// The launch and the value of each packet.
     packets: Vec<Vec<Option<(usize, u64)>>>,
     blocks: Vec<Block>,
     flying: Vec<Transfer>,
@@ -67,7 +65,7 @@ struct Machine<'a> {
     semaphores: BTreeMap<(usize, usize), i64>,
     numbered: Vec<usize>,
     next: usize,
-    /// The memory of each GPU before it starts each launch, last launch first, and what it has ended with.
+    /// The memory of each GPU before each launch, last launch first, and after each launch.
     fresh: Vec<Vec<Buffers>>,
     ended: Vec<Vec<Buffers>>,
     running: Vec<bool>,
@@ -227,13 +225,13 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Whether all thread blocks of a GPU have done all, transfers of port channels aside.
+    /// Returns whether all thread blocks of a GPU are done, except for transfers of port channels.
     fn is_over(&self, gpu: usize) -> bool {
         let done = |b: &Block| b.gpu != gpu || (b.at == b.ops.len() && self.is_flushed(b));
         self.blocks.iter().all(done) && self.flying.iter().all(|t| self.blocks[t.block].gpu != gpu || t.port.is_some())
     }
 
-    /// The kernel of a GPU ends, and its program changes its input and output.
+    /// Ends the kernel of a GPU. Its program then overwrites input and output.
     fn end_gpu(&mut self, gpu: usize) {
         self.running[gpu] = false;
         self.ended[gpu].push(self.memory[gpu].clone());
@@ -241,7 +239,7 @@ impl<'a> Machine<'a> {
         given.for_each(|(_, v)| v.fill(u64::MAX - 9));
     }
 
-    /// The kernel of a GPU starts with what its program has written.
+    /// Starts the kernel of a GPU with the buffers that its program has written.
     fn start_gpu(&mut self, gpu: usize) {
         self.running[gpu] = true;
         let given = self.fresh[gpu].pop().unwrap();
@@ -251,12 +249,12 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// The launch that a GPU is in, from 1.
+    /// Returns the number of a GPU's launch, from 1.
     fn launch(&self, gpu: usize) -> usize {
         self.ended[gpu].len() + 1
     }
 
-    /// Whether a GPU uses the second half of scratch memory.
+    /// Returns whether a GPU uses the second half.
     fn is_shifted(&self, gpu: usize) -> bool {
         self.plan["use_double_scratch_buffer"] == true && self.launch(gpu).is_multiple_of(2)
     }
@@ -274,7 +272,6 @@ impl<'a> Machine<'a> {
         numbers(op, "channel_ids").into_iter().map(|id| self.end(b, kind, id)).collect()
     }
 
-    /// Whether the next operation of a block can begin.
     fn ready(&self, b: usize) -> bool {
         let block = &self.blocks[b];
         let Some((op, _)) = block.ops.get(block.at).filter(|_| self.running[block.gpu]) else { return false };
@@ -288,12 +285,12 @@ impl<'a> Machine<'a> {
                 flushed() && numbers(op, "semaphore_ids").iter().all(|&s| self.semaphores[&(block.gpu, s)] > 0)
             }
             "signal" | "rlxsignal" | "sem_release" => flushed(),
-            // Threads that do not flush go on to data.
+            // Threads that do not flush continue with data.
             _ => true,
         }
     }
 
-    /// Whether what a thread block flushes has completed.
+    /// Returns whether the puts that a thread block flushes have completed.
     fn is_flushed(&self, block: &Block) -> bool {
         block.waiting.iter().all(|t| !self.numbered.contains(t))
     }
@@ -358,7 +355,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// The puts of a thread block on a port channel that come before what a thread does on it.
+    /// Returns the puts of a thread block on a port channel that precede the next operation of a thread on it.
     fn before(&self, b: usize, end: usize, thread: usize) -> Vec<usize> {
         let met = self.blocks[b].met;
         let is_before =
@@ -377,7 +374,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// The grains of a buffer reference, each with its GPUs.
+    /// Returns the grains of a buffer reference, each with its GPUs.
     fn places(
         &self,
         b: usize,
@@ -417,7 +414,7 @@ impl<'a> Machine<'a> {
             from += at;
             to = to.min(from + unit);
         }
-        // Each GPU counts the half by its own scratch memory, and accesses that of others by it too.
+        // A GPU derives the second half from the size of its own scratch memory, also in that of others.
         let half = number(&self.plan["gpus"][block.gpu], "scratch_chunks") * self.grains;
         let is_local = gpus == [block.gpu] && slice["type"].is_string() && op["channel_type"] != "port";
         let shift = match (self.is_shifted(block.gpu), packets, buffer == 's' && is_local) {
@@ -431,7 +428,7 @@ impl<'a> Machine<'a> {
             .collect()
     }
 
-    /// In place, input and output are one buffer.
+    /// Returns the stored place: in place, input and output are one buffer.
     fn alias(&self, gpu: usize, buffer: char, at: usize) -> Place {
         let collective = self.plan["collective"].as_str().unwrap();
         let chunks = |key| number(&self.plan["gpus"][gpu], key) * self.grains;

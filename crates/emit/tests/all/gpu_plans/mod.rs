@@ -1,4 +1,5 @@
-//! Plans for GPUs: every operation, faults of known kinds, mutations judged by a second implementation, damaged files.
+//! Tests of plans for GPUs: every operation, faults of known kinds, mutations judged by a second implementation,
+//! damaged files.
 
 mod exported;
 mod interpreter;
@@ -24,7 +25,7 @@ fn codes(plan: &Value) -> Vec<&'static str> {
     checked(plan).unwrap().diagnostics.iter().map(|d| d.code).collect()
 }
 
-/// An input whose sums differ for different parts.
+/// Returns an input whose sums differ for different parts.
 fn value(launch: usize, gpu: usize, at: usize) -> u64 {
     let gpu = 64 * launch + gpu;
     let mixed =
@@ -32,7 +33,7 @@ fn value(launch: usize, gpu: usize, at: usize) -> u64 {
     mixed.wrapping_mul(0x94d0_49bb_1331_11eb) >> 8
 }
 
-/// The reason why one of three launches of a plan does not end with its collective.
+/// Returns the reason why one of three launches of a plan does not compute its collective.
 fn wrong(plan: &Value, grains: usize, seed: u64) -> Option<String> {
     let gpus = plan["gpus"].as_array().unwrap();
     let n = gpus.len();
@@ -91,7 +92,7 @@ fn every_operation_is_proved_and_runs() {
     }
 }
 
-/// An allgather of two GPUs by puts and signals, from its parts: `waits_first`, `second_sends`, `signals`.
+/// Builds an allgather of two GPUs by puts and signals. The flags select its operations.
 fn two(waits_first: bool, second_sends: bool, signals: bool) -> Value {
     let mut w = Writer::new("allgather", "Simple", true, 2, 1, [1, 2, 0]);
     w.meet(true);
@@ -175,7 +176,7 @@ fn relaxed_signals_order_no_writes() {
     }
 }
 
-/// All plans that differ in one operation, with what was done.
+/// Returns all plans that differ in one operation, each with the name of the change.
 fn mutations(plan: &Value) -> Vec<(String, Value)> {
     let mut made = Vec::new();
     for (g, gpu) in plan["gpus"].as_array().unwrap().iter().enumerate() {
@@ -337,7 +338,7 @@ fn limits_of_the_runtime_are_told() {
     );
     assert_eq!(put(|op| op["reduce_op"] = json!("max")), ["reduce_op is \"max\", and the runtime always adds"]);
     assert_eq!(with(&|plan| plan["buffer_alignment"] = json!(4)).len(), 1);
-    // What the loader would store elsewhere, and kernels that are not there.
+    // Fields that the loader stores over others, and kernels that do not exist.
     assert_eq!(
         put(|op| op["barrier_id"] = json!(5)),
         ["put has no barrier_id, and the runtime stores it over another operand"]
@@ -350,7 +351,7 @@ fn limits_of_the_runtime_are_told() {
     assert_eq!(with(&|plan| plan["num_threads_per_block"] = json!(1)), Vec::<String>::new());
     assert_eq!(with(&|plan| (plan["min_message_size"], plan["max_message_size"]) = (json!(9), json!(8))).len(), 1);
     assert_eq!(with(&|plan| plan["gpus"][0]["semaphores"] = json!([{"init_value": u32::MAX}])).len(), 1);
-    // In place, the own input of an allgather is reached through the output alone.
+    // In place, the input of an allgather is accessed only through the output.
     let input = with(&|plan| plan["gpus"][0]["remote_buffers"][0]["type"] = json!("i"));
     assert!(input.iter().any(|message| message.contains("use \"o\"")), "{input:?}");
 }

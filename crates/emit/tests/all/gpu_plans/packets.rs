@@ -1,4 +1,4 @@
-//! Packets, whose elements follow each other one by one: what grain k of a move orders is grain k alone.
+//! Tests of packets, which order single elements: grain k of a move orders grain k alone.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use super::{
     wrong,
 };
 
-/// A plan whose operations are shared by twice the thread blocks; none where it has signals, which are of one.
+/// Returns a plan with twice the thread blocks, which share the operations; `None` if an operation cannot be shared.
 fn shared(plan: &Value) -> Option<Value> {
     let mut made = plan.clone();
     for gpu in made["gpus"].as_array_mut()? {
@@ -38,7 +38,7 @@ fn shared(plan: &Value) -> Option<Value> {
     Some(made)
 }
 
-/// Packets of chunks 0 and 1, which another thread block unpacks `by` chunks behind them.
+/// Builds a plan that packs chunks 0 and 1, and unpacks them in another thread block to chunks `by` and `by + 1`.
 fn unpacked(by: usize) -> Value {
     let mut w = Writer::new("allreduce", "LL", true, 2, 2, [4, 4, 2]);
     w.op(0, 0, json!({"name": "cpkt", "src_buff": [local("o", 0, 2)], "dst_buff": [local("s", 0, 2)]}));

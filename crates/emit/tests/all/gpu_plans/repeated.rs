@@ -1,4 +1,4 @@
-//! Launches one after the other, threads of port channels, and what the executor sets up before them.
+//! Tests of consecutive launches, threads of port channels, and the set-up of the executor before them.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Sizes besides the natural one, limits that depend on the size, and what the loader reads.
+//! Tests of sizes besides the natural one, limits that depend on the size, and the loader.
 
 use serde_json::{Value, json};
 use unisono_collective::{Dtype, Operator};
@@ -17,7 +17,7 @@ fn named(name: &str) -> Value {
     all(2).into_iter().find(|(found, ..)| *found == name).unwrap().1
 }
 
-/// Groups of four and of two thread blocks, whose shares meet at the same places for multiples of four grains alone.
+/// Builds groups of four and of two thread blocks. Their shares coincide only if chunks have a multiple of four grains.
 fn groups() -> Value {
     let mut w = Writer::new("allgather", "Simple", false, 2, 4, [2, 4, 2]);
     w.meet(true);
@@ -142,8 +142,8 @@ fn packets(chunks: usize, scratch: usize) -> Value {
     w.plan
 }
 
-/// The second half of scratch memory begins at whole 16 bytes or not, by the executor's steps (`calScratchBufferSize`,
-/// `launchKernelHelper`), for an input in an allocation.
+/// Returns whether the second half of scratch memory begins at a multiple of 16 bytes, by the executor's steps
+/// (`calScratchBufferSize`, `launchKernelHelper`), for an input in an allocation.
 fn is_aligned(plan: &Value, allocated: u64) -> bool {
     let number = |v: &Value| v.as_u64().unwrap();
     let (gpu, alignment) = (&plan["gpus"][0], plan["buffer_alignment"].as_u64().unwrap_or(16));
@@ -326,7 +326,7 @@ fn threads_of_a_block_share_a_channel_in_an_order() {
                 let at = ops.iter().position(|op| op["name"] == other).unwrap();
                 let mut both = ops[at].clone();
                 both["channel_ids"] = json!([0, 0]);
-                // The second thread uses the channel too, after a meeting or whenever it comes there.
+                // The second thread uses the channel too, after a meeting or without one.
                 let behind = if meets && other == name { vec![json!({"name": "nop"}), both] } else { vec![both] };
                 let behind = if other == name || name == "both" { behind } else { vec![ops[at].clone(); 2] };
                 ops.splice(at + 1..at + 1, behind);
@@ -336,7 +336,7 @@ fn threads_of_a_block_share_a_channel_in_an_order() {
     };
     assert_eq!(with("wait", false), ["shared"; 2]);
     assert_eq!(with("wait", true), Vec::<&str>::new());
-    // Nothing tells two signals of a memory channel apart.
+    // Two signals of a memory channel are interchangeable.
     assert_eq!(with("signal", false), Vec::<&str>::new());
 }
 

@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-/// A plan while it is made.
 pub struct Writer {
     pub plan: Value,
 }
@@ -48,7 +47,7 @@ impl Writer {
         self.op(gpu, block, json!({"name": "nop"}))
     }
 
-    /// The thread block's index of its own channel of a type to a peer: one channel a thread block and peer.
+    /// Returns the thread block's index of its channel of a type to a peer. It has one channel a peer.
     pub fn channel(&mut self, gpu: usize, block: usize, kind: &str, peer: usize) -> usize {
         let tag = peer * 64 + block;
         let g = &mut self.plan["gpus"][gpu];
@@ -372,7 +371,7 @@ fn reduce_scatter(n: usize) -> Value {
     w.plan
 }
 
-/// The switch adds and stores; each GPU asks for its part.
+/// The switch adds and stores, and each GPU starts it for its part.
 fn allreduce_switch(n: usize) -> Value {
     let mut w = Writer::new("allreduce", "Simple", true, n, 1, [n, n, 0]);
     w.meet(true);
@@ -488,7 +487,7 @@ pub fn all(n: usize) -> Vec<(&'static str, Value, usize)> {
         ("alltoall pipeline", alltoall_pipeline(n), 2),
         ("allgather group", allgather_group(n), 3),
     ];
-    // Chunks of a number that is no power of two have halves of scratch memory at any byte without it.
+    // For other numbers of chunks than powers of two, the second half of scratch memory needs this alignment.
     if !n.is_power_of_two() {
         plans.iter_mut().for_each(|(_, plan, _)| plan["buffer_alignment"] = json!(32));
     }

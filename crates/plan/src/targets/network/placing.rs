@@ -13,8 +13,9 @@ use crate::{
     targets::{Placing, first_ranks, machine_of},
 };
 
-/// On the places that are given, in the part that a shape names, where it is on this machine, in the part of the shape
-/// that it has on another one, or on the first accelerators.
+/// Places a schedule by the first rule that applies: on the given places, in the part that a shape names, on its
+/// current places on this machine, in the part with the shape that it has on another machine, on the first
+/// accelerators.
 pub(super) fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     let machine = placing.machine;
     let network: &Network = machine.get().expect("the kind of the machine");
@@ -42,8 +43,7 @@ pub(super) fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     Ok(Some(Placement::Nodes(nodes)))
 }
 
-/// Keeps the places of a schedule that has nodes on switches. A switch has its neighbors, so ranks cannot move to
-/// others.
+/// Keeps the places of a schedule with nodes on switches. A switch has fixed neighbors, so the ranks cannot move.
 fn place_with_switches(
     placing: &Placing,
     network: &Network,
@@ -72,8 +72,9 @@ fn place_with_switches(
     Ok(None)
 }
 
-/// Places a schedule that has no places yet, as one that was made from a plan for GPUs: ranks on the accelerators asked
-/// for or the first ones, and each other node on a switch that computes and has links to all neighbors of the node.
+/// Places a schedule that has no places yet, such as one read from a plan for GPUs. Ranks take the requested
+/// accelerators or the first ones. Each other node takes a switch that computes and has links to all neighbors of the
+/// node.
 fn on_own_switches(
     placing: &Placing,
     network: &Network,
@@ -115,8 +116,8 @@ fn on_own_switches(
     Ok(Some(Placement::Nodes(places)))
 }
 
-/// Returns whether accelerators have the numbers that they have on the machine before: the same one, as far as links
-/// and switches did not fail.
+/// Returns whether accelerators have the same numbers as on the machine before. They do if both machines differ at most
+/// in failed links and switches.
 fn keeps_places(before: Option<&Machine>, network: &Network, topology: &dyn Topology) -> Result<bool, PlanError> {
     let Some(before) = before.and_then(Machine::get::<Network>) else { return Ok(false) };
     if before == network {
@@ -126,7 +127,7 @@ fn keeps_places(before: Option<&Machine>, network: &Network, topology: &dyn Topo
     Ok(whole(before) == whole(network) && before.topology(&before.name)?.kept() == topology.kept())
 }
 
-/// The accelerators themselves where no shape names them.
+/// Returns the shape of the ranks' accelerators, or their list if no shape names them.
 pub(super) fn part_of(file: &File) -> Result<Part, PlanError> {
     let network: &Network = machine_of(file);
     let Some(nodes) = file.placement.as_ref().and_then(Placement::nodes) else { return first_ranks(file) };
@@ -140,7 +141,7 @@ pub(super) fn part(part: AcceleratorGrid) -> (Vec<u32>, Extents) {
     (part.nodes, extents)
 }
 
-/// Ranks in a row. A part without ranks is refused where the collective is made.
+/// Returns the extents of ranks in a row. A part without ranks is refused when the collective is made.
 pub(super) fn line(ranks: usize) -> Extents {
     Extents::new(&[narrow(ranks.max(1))]).expect("one dimension with a rank")
 }

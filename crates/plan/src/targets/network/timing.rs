@@ -11,23 +11,22 @@ use unisono_sim::network::{self as packets, Interconnect, SimError};
 use super::{MOST_STEPS, OnNetwork, simulation::charges};
 use crate::{PlanError, Target, TimeSource, Timed, candidates::build};
 
-/// A candidate without a closed form is ranked if its schedule has at most this many instructions, which take part of a
-/// second to time.
+/// The most instructions of a ranked candidate without a closed form. They take part of a second to time.
 pub(super) const MOST_RANKED: u64 = 1 << 18;
 
-/// The same in switches: their messages take less time, because each goes over one link.
+/// The same in switches, whose messages are cheaper to time, because each goes over one link.
 pub(super) const MOST_RANKED_IN_SWITCHES: u64 = 5 << 17;
 
 /// A candidate with exchanges in closed form is timed by the messages of its schedule if it has at most this many
 /// instructions.
 const MOST_BY_TIMETABLE: u64 = 1 << 15;
 
-/// The same of trees, whose own timetable counts packets in no buffers.
+/// The same for trees, whose closed form does not count packets in buffers.
 const MOST_TREES_BY_TIMETABLE: u64 = 1 << 18;
 
-/// Prices of messages for algorithms that choose their shape by them, for ranks arranged by `extents`.
+/// Returns prices of messages for ranks arranged by `extents`. Algorithms choose their shape by them.
 pub(crate) fn prices(part: &NetworkPart, extents: Extents) -> Ranks {
-    // A message between any two ranks goes half of the longest way.
+    // A message is taken to go half of the longest way.
     let hops = f64::from(part.topology.diameter().max(2)) / 2.0;
     Ranks {
         latency_ns: hops * part.model.speeds().mean_ns() + part.model.overhead_ns / 2.0 + part.model.signal_ns,
@@ -42,7 +41,7 @@ pub(crate) fn prices(part: &NetworkPart, extents: Extents) -> Ranks {
 }
 
 impl OnNetwork {
-    /// By the simulator; `None` if that is more work than is left.
+    /// Times a schedule by the packet simulator; `None` if that takes more steps than are left.
     pub(super) fn simulated(
         &self,
         interconnect: &Interconnect,
@@ -70,7 +69,8 @@ impl OnNetwork {
         Ok(Some(Time::from_ns(run.hosts.makespan as f64 / TICKS_PER_NS)))
     }
 
-    /// The node of the network for each node of a schedule: where a placement has some of them on switches, its own.
+    /// Returns the network node of each schedule node: those of the placement if it includes switches, else those of
+    /// the part.
     pub(super) fn places<'a>(&'a self, placement: Option<&'a Placement>) -> &'a [u32] {
         let ranks = self.part.model.places();
         placement.and_then(Placement::nodes).filter(|nodes| nodes.len() > ranks.len()).unwrap_or(ranks)
@@ -104,7 +104,7 @@ impl OnNetwork {
         self.schedule_within(schedule, placement, algorithm, f64::INFINITY).map(|time| time.expect("no time is longer"))
     }
 
-    /// `None` where the timetable finds that the schedule takes longer than `most_ns`.
+    /// Times a schedule by the timetable; `None` if it takes longer than `most_ns`.
     fn schedule_within(
         &self,
         schedule: &Schedule,
@@ -120,8 +120,8 @@ impl OnNetwork {
         })
     }
 
-    /// The time of a candidate, from its exchanges in closed form, or from the messages of its schedule; `None` where
-    /// these are found to take longer than `most_ns`.
+    /// Times a candidate by its exchanges or trees in closed form, or by the messages of its schedule; `None` if the
+    /// messages take longer than `most_ns`.
     pub(super) fn timed_within(
         &self,
         collective: Collective,

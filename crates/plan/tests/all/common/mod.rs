@@ -1,4 +1,4 @@
-//! What the tests over all algorithms share: cases, data and plain arithmetic.
+//! Helpers of the tests over all algorithms: cases, data and plain arithmetic.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use crate::soak;
@@ -62,13 +62,13 @@ pub fn every_case(elements: &[u64], operator: Operator, mut f: impl FnMut(&'stat
     }
 }
 
-/// The cases among ranks, by what stages cost.
+/// Returns a case among ranks, with the costs of stages.
 pub fn among(kind: Kind, ranks: u32, elements: u64, root: u32, operator: Operator) -> Case<'static> {
     let collective = Collective::new(kind, ranks, elements, u64::from(root), operator, Dtype::I64).unwrap();
     Case::on_ranks(collective, Ranks { latency_ns: 400.0, issue_ns: 100.0, ..Ranks::default() })
 }
 
-/// Parameters of an algorithm among ranks that are worth a test in a case, whether it supports them or not.
+/// Returns the parameters of an algorithm among ranks that are worth a test in a case. It need not support them.
 pub fn settings(algorithm: &dyn Algorithm, case: &Case) -> Vec<Params> {
     let mut settings = algorithm.candidates(case);
     settings.push(Params::new());
@@ -117,7 +117,8 @@ pub fn every_rank_case(
             for ranks in (1..=17).chain([32, 33]) {
                 for root in roots(kind, ranks) {
                     for &n in if kind == Kind::Barrier { &[1] } else { elements } {
-                        // A barrier's element means nothing; as a union of bits it shows who was heard of.
+                        // A barrier has no data. Its element is a union of bits that shows which ranks have
+                        // contributed.
                         let operator = if kind == Kind::Barrier { Operator::Or } else { operator };
                         let case = among(kind, ranks, n, root, operator);
                         for params in settings(algorithm, &case) {
@@ -132,7 +133,8 @@ pub fn every_rank_case(
     }
 }
 
-/// Inputs that tell every rank and element apart; as affine maps they do not commute. For a barrier one bit a rank.
+/// Returns inputs that differ for every rank and element and, as affine maps, do not commute. For a barrier, one bit a
+/// rank.
 pub fn inputs(c: &Collective) -> Vec<Vec<i64>> {
     if c.kind == Kind::Barrier {
         return (0..c.ranks).map(|rank| vec![1 << rank]).collect();
@@ -142,10 +144,10 @@ pub fn inputs(c: &Collective) -> Vec<Vec<i64>> {
     (0..c.ranks).map(|r| (0..c.input_len(r)).map(|k| value(r, k)).collect()).collect()
 }
 
-/// The outputs by plain arithmetic, straight from the meaning of the collective.
+/// Returns the outputs by plain arithmetic, from the definition of the collective.
 pub fn expected(c: &Collective, inputs: &[Vec<i64>]) -> Vec<Vec<i64>> {
     let (n, root) = (c.elements as usize, c.root as usize);
-    // Element k of the first ranks' inputs, one after the other.
+    // Combines element k of the inputs of the first ranks, in order.
     let reduce = |ranks: usize, k: usize| {
         inputs[1..ranks].iter().fold(inputs[0][k], |sum, x| i64::combine(c.operator, sum, x[k]))
     };
@@ -167,7 +169,6 @@ pub fn expected(c: &Collective, inputs: &[Vec<i64>]) -> Vec<Vec<i64>> {
         .collect()
 }
 
-/// A name for messages of failed assertions.
 pub fn label(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> String {
     let c = case.collective;
     format!("{} {params} {} on {} root {} of {} elements", algorithm.name(), c.kind, case.grid(), c.root, c.elements)

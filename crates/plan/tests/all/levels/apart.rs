@@ -1,4 +1,4 @@
-//! Groups that make a collective by forests or in switches, beside each group alone.
+//! Groups that perform a collective by forests or in switches, compared with each group alone.
 
 use unisono_collective::Kind;
 use unisono_machine::Machine;
@@ -26,14 +26,12 @@ fn program(ranks: u32, groups: &[Vec<u32>], kind: Kind, bytes: u64) -> WorkloadG
     }
 }
 
-/// The algorithm, and the seconds of the step.
 fn timed(machine: &Machine, program: &WorkloadGraph, level: Level) -> (String, f64) {
     let prices = Prices::new(program, machine, &Part::All).unwrap();
     let report = Step { prices, accelerator: None, overlap: true, level }.report().unwrap();
     (report.collectives[0].algorithm.clone(), report.iteration.seconds)
 }
 
-/// The ranks `first + step * k`.
 fn every(first: u32, step: u32, count: u32) -> Vec<u32> {
     (0..count).map(|k| first + step * k).collect()
 }
@@ -52,8 +50,8 @@ fn groups_apart_take_as_long_as_one() {
     }
 }
 
-/// Every group takes the forest of the first one. Boxes share no links; halves of a box do, and packets agree with
-/// both.
+/// Every group takes the forest of the first one. Boxes do not share links, halves of a box do. The model agrees with
+/// packets for both.
 #[test]
 fn groups_take_the_forest_of_the_first_one() {
     let machine = Machine::preset("mi250-x2").unwrap();
@@ -75,7 +73,7 @@ fn groups_take_the_forest_of_the_first_one() {
 #[test]
 fn groups_that_meet_share_links() {
     let machine = Machine::preset("dgx-h100-x8").unwrap();
-    // Two groups in each box, which meet in its switch: one that has a rate of its own serves one of them at a time.
+    // Two groups meet in the switch of each box. A switch with a reduction rate of its own serves one group at a time.
     let text = machine.to_toml().replace("pulls = true", "pulls = true\nreduce_gbps = 3600");
     let slow = Machine::from_toml(&text, "slow").unwrap();
     let halves: Vec<Vec<u32>> = (0..16).map(|n| every(n / 2 * 8 + n % 2, 2, 4)).collect();

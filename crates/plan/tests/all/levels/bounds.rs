@@ -1,4 +1,4 @@
-//! Bounds of groups and of messages that communicate at once, beside the packets that they send.
+//! Bounds of groups and of messages at the same time, compared with packets.
 
 use unisono_collective::Kind;
 use unisono_machine::{Machine, network::Network};
@@ -22,7 +22,7 @@ fn report(machine: &Machine, program: &WorkloadGraph, level: Level) -> GraphRepo
     Step { prices, accelerator: None, overlap: true, level }.report().unwrap()
 }
 
-/// No collective or permutation is faster packet by packet than its bound, whatever its groups.
+/// No collective or permutation is faster packet by packet than its bound, for any groups.
 #[test]
 fn packets_take_at_least_the_bound() {
     const KINDS: [Kind; 8] = [
@@ -37,7 +37,7 @@ fn packets_take_at_least_the_bound() {
     ];
     let style = Style { sides: &[2, 3, 4, 8], nodes: 1, bytes: 0..1, microseconds: 1, uneven: false };
     for name in ["dgx-h100-x8", "mi250-x2", "fattree-tapered75-small", "hx2mesh-small"] {
-        // Bounds are of the data sheet, and so are these times.
+        // Bounds use the data sheet, so these times do too.
         let machine: Machine = Machine::preset(name).unwrap().get::<Network>().unwrap().data_sheet().into();
         let mut r = Random(7);
         let mut tight = 0;
@@ -62,7 +62,7 @@ fn packets_take_at_least_the_bound() {
             assert!(bound <= seconds * (1.0 + 1e-9), "{name}, {work:?}: bound {bound} s, packets {seconds} s");
             tight += u32::from(bound > seconds / 1.2);
         }
-        // A bound that is far below everything proves nothing.
+        // Bounds far below all times would pass the check above.
         assert!(tight * 13 > draws, "{name}: {tight} of {draws} collectives are within 20 % of their bounds");
     }
 }

@@ -52,8 +52,8 @@ fn at(level: Level, program: &WorkloadGraph, machine: &Machine) -> GraphReport {
 
 const BYTES: u64 = 1_000_000;
 
-/// Ranks 0 and 1 send 1 MB to ranks 2 and 3 over the link in the middle. Its bytes alone take 20 us of each, so both
-/// together 40 us.
+/// Ranks 0 and 1 send 1 MB to ranks 2 and 3 over the link in the middle. The bytes of each message take 20 us, so both
+/// together take 40 us.
 #[test]
 fn unlike_communications_share_a_link() {
     let send = |receivers| Work::Permute { bytes: BYTES, receivers };
@@ -61,12 +61,12 @@ fn unlike_communications_share_a_link() {
     let both = program(4, Vec::new(), tables, &[(&[0, 2], vec![send(0)]), (&[1, 3], vec![send(1)])]);
     let seconds = |level| at(level, &both, &line(4)).iteration.seconds;
     assert!((seconds(Level::Flow) / 40e-6 - 1.0).abs() < 1e-9, "{}", seconds(Level::Flow));
-    // The model times each alone: 20 us and the latency of two hops.
+    // The model times each message alone: 20 us and the latency of two hops.
     assert!((seconds(Level::Model) / 20.16e-6 - 1.0).abs() < 1e-9, "{}", seconds(Level::Model));
     assert!((seconds(Level::Flow) / seconds(Level::Packet) - 1.0).abs() < 0.02);
 }
 
-/// The second one begins when the first has half of its bytes left: 10 us alone, 20 us together, 10 us alone.
+/// The second message starts when the first has half of its bytes left: 10 us alone, 20 us together, 10 us alone.
 #[test]
 fn rates_change_when_others_begin_and_end() {
     let send = |receivers| Work::Permute { bytes: BYTES, receivers };
@@ -81,7 +81,7 @@ fn rates_change_when_others_begin_and_end() {
     assert!((report.iteration.seconds / (10e-6 + together + alone) - 1.0).abs() < 1e-9, "{}", report.iteration.seconds);
 }
 
-/// One group alone takes what the model says, and groups that share nothing do too.
+/// A single group takes the time of the model, and so do groups that share no links.
 #[test]
 fn groups_apart_take_what_the_model_says() {
     let torus = Machine::preset("torus2d-small").unwrap();

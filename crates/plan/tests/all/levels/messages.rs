@@ -1,4 +1,4 @@
-//! Messages between pairs at the levels that time them, and the sums that hold for every report.
+//! Messages between pairs at the levels that time them, and identities of every report.
 
 use unisono_machine::Machine;
 use unisono_plan::{
@@ -14,7 +14,6 @@ fn on(machine: &Machine, program: &WorkloadGraph, level: Level, overlap: bool) -
     Step { prices, accelerator: None, overlap, level }.report().unwrap()
 }
 
-/// A task graph from the nodes of each rank.
 fn tasks(nodes: Vec<Vec<WorkNode>>) -> WorkloadGraph {
     let ranks = u32::try_from(nodes.len()).unwrap();
     let class = |(rank, nodes)| RankClass { ranks: vec![rank], nodes };
@@ -46,8 +45,8 @@ fn pairs(r: &mut Random) -> WorkloadGraph {
     waiting_pairs(r, 1 << 18, 0)
 }
 
-/// The same with messages of at most so many bytes. Of 4 nodes so many wait for the last node of their rank, mostly a
-/// send.
+/// As [`pairs`], with messages of at most `most_bytes` bytes. `waiting` of 4 nodes wait for the last node of their
+/// rank, mostly a send.
 fn waiting_pairs(r: &mut Random, most_bytes: u64, waiting: u64) -> WorkloadGraph {
     let ranks = 2 + r.below(7) as u32;
     let mut nodes: Vec<Vec<WorkNode>> = vec![Vec::new(); ranks as usize];
@@ -71,7 +70,7 @@ fn waiting_pairs(r: &mut Random, most_bytes: u64, waiting: u64) -> WorkloadGraph
     tasks(nodes)
 }
 
-/// The sums that hold for every report: a moment is compute, exposed communication or waiting, and counts once.
+/// Checks the sums of a report: each moment is compute, exposed communication or waiting, and counts once.
 fn check(report: &GraphReport) {
     let of = &report.iteration;
     let near = |a: f64, b: f64| assert!((a - b).abs() <= 1e-9 * of.seconds.max(1e-12), "{a} and {b} of {}", of.seconds);
@@ -134,8 +133,8 @@ fn a_send_takes_until_its_message_has_left() {
     }
 }
 
-/// Without overlap a rank does nothing else until its message has left: the two computes come one after the other and
-/// after both messages, although none waits for them.
+/// Without overlap, a rank does nothing else until its message has left. Both computes run one after the other behind
+/// both messages, although they do not wait for them.
 #[test]
 fn without_overlap_a_send_holds_its_rank() {
     let both = || vec![send(1, 1_000_000, 0), send(1, 1_000_000, 1), compute(15.0, Vec::new()), compute(5.0, vec![0])];
@@ -149,7 +148,7 @@ fn without_overlap_a_send_holds_its_rank() {
     assert!((on(&pair(""), &program, Level::Packet, false).iteration.seconds - 60e-6).abs() < 1e-8);
 }
 
-/// Messages of 1 MB in both directions of a link: what is sent leaves at once, what is received comes 30 us later.
+/// Messages of 1 MB in both directions of a link: one leaves at once, the other arrives 30 us later.
 #[test]
 fn sends_and_receives_have_rows_of_their_own() {
     let one = vec![send(1, 1_000_000, 0), receive(1, 1_000_000, 1), compute(100.0, vec![1])];
@@ -161,7 +160,7 @@ fn sends_and_receives_have_rows_of_their_own() {
         let row = |kind| report.collectives.iter().find(|row| row.kind == kind).unwrap();
         let (sent, received) = (row("send"), row("receive"));
         assert_eq!((report.collectives.len(), sent.count, received.count), (2, 1, 1));
-        // A send is over 80 ns before its message has arrived.
+        // A send ends 80 ns before its message arrives.
         assert!((sent.seconds - 20e-6).abs() < 1e-9, "{level:?}: {}", sent.seconds);
         assert!((received.seconds - 20.08e-6).abs() < 1e-9, "{level:?}: {}", received.seconds);
         assert_eq!((sent.ratio, sent.bound), (None, None));
@@ -169,12 +168,12 @@ fn sends_and_receives_have_rows_of_their_own() {
     }
 }
 
-/// Two accelerators at the ends of one link, or with more lines.
+/// Returns two accelerators at the ends of one link; `more` adds lines to the file.
 fn pair(more: &str) -> Machine {
     star(1, more)
 }
 
-/// An accelerator with a link to each of the others.
+/// Returns an accelerator with a link to each of the others.
 fn star(leaves: u32, more: &str) -> Machine {
     let edges: String = (1..=leaves).map(|leaf| format!("0 {leaf}\n")).collect();
     let text = format!(
@@ -211,8 +210,8 @@ fn links_send_at_the_same_time() {
     }
 }
 
-/// A host takes 2 us to begin each message and 2 us to end each, which leave and arrive within a nanosecond and 80 ns
-/// later. With n messages through the busiest host that is (n + 1) times 2 us and 81 ns.
+/// A host takes 2 us to send a message and 2 us to receive one; between them pass 81 ns. With n messages through the
+/// busiest host, the time is (n + 1) times 2 us and 81 ns.
 #[test]
 fn short_messages_wait_for_hosts() {
     let machine = star(6, "host_overhead_ns = 2000\nsend_machines_per = 'link'");
@@ -238,7 +237,7 @@ fn short_messages_wait_for_hosts() {
     by_levels(&program, &archer, packets);
 }
 
-/// The ratios of the model's time to that of packets for random messages, ascending.
+/// Returns the ratios of the model's time to that of packets for random messages, ascending.
 fn ratios(seeds: u64, overlap: bool, program: impl Fn(&mut Random) -> WorkloadGraph) -> Vec<f64> {
     let machines = ["fattree-small", "hx2mesh-small", "torus2d-small", "dragonfly-small", "dgx-h100", "archer"]
         .map(|name| Machine::preset(name).unwrap());
@@ -254,8 +253,8 @@ fn ratios(seeds: u64, overlap: bool, program: impl Fn(&mut Random) -> WorkloadGr
     ratios
 }
 
-/// The model's time of random messages is within 15 % of that of packets for most programs, also where compute waits
-/// for long sends.
+/// The model's time of random messages is within 15 % of that of packets for most programs, also if compute waits for
+/// long sends.
 #[expect(clippy::print_stdout, reason = "the figures of the documentation")]
 #[test]
 fn the_model_of_messages_is_near_packets() {
@@ -272,7 +271,7 @@ fn the_model_of_messages_is_near_packets() {
     }
 }
 
-/// Ranks 0 and 1 of a link, by the model and by packets: 1 MB takes 20 us.
+/// Times a program of two ranks on a link by the model and by packets: 1 MB takes 20 us.
 fn by_levels(program: &WorkloadGraph, machine: &Machine, seconds: f64) -> [GraphReport; 2] {
     [Level::Model, Level::Packet].map(|level| {
         let report = on(machine, program, level, true);
@@ -292,7 +291,7 @@ fn compute_after_a_send_waits_until_its_message_has_left() {
     let one = vec![receive(0, 1_000_000, 0)];
     let program = tasks(vec![vec![send(1, 1_000_000, 0), compute(15.0, vec![0])], one.clone()]);
     by_levels(&program, &pair(""), 35e-6);
-    // What waits for the begin of a send goes on when it is posted, also while the only machine is busy.
+    // A node that waits for the start of a send starts when the send is posted, even if the only send machine is busy.
     let begun = |before| WorkNode { begun: vec![before], ..compute(30.0, Vec::new()) };
     let program = tasks(vec![vec![send(1, 1_000_000, 0), begun(0)], one]);
     by_levels(&program, &pair(""), 30e-6);
@@ -301,7 +300,7 @@ fn compute_after_a_send_waits_until_its_message_has_left() {
     let program =
         tasks(vec![[both(), vec![WorkNode { begun: vec![1], ..compute(50.0, Vec::new()) }]].concat(), receives()]);
     by_levels(&program, &machine, 50e-6);
-    // A send begins when a machine takes it, so each of the two takes 20 us.
+    // A send starts when a send machine takes it, so each of the two takes 20 us.
     let program = tasks(vec![[both(), vec![compute(50.0, vec![1])]].concat(), receives()]);
     for report in by_levels(&program, &machine, 90e-6) {
         assert_eq!(report.rank, 0);

@@ -1,4 +1,4 @@
-//! The model beside packets.
+//! The model compared with packets.
 
 use unisono_machine::Machine;
 use unisono_plan::{

@@ -1,5 +1,5 @@
 //! Random programs: a mesh of ranks, collectives of the groups along its axes, of all ranks and of random groups,
-//! messages to neighbors, and compute of which each class has its own.
+//! messages to neighbors, and compute that differs by class.
 
 use unisono_base::mix;
 use unisono_collective::Kind;
@@ -18,7 +18,6 @@ impl Random {
     }
 }
 
-/// The sizes of random programs.
 pub struct Style {
     /// The sizes of a mesh of two axes.
     pub sides: &'static [u32],
@@ -26,7 +25,7 @@ pub struct Style {
     /// Powers of 2.
     pub bytes: std::ops::Range<u64>,
     pub microseconds: u64,
-    /// Each rank is a class, and no two compute equally long.
+    /// True if each rank is a class and no two compute equally long.
     pub uneven: bool,
 }
 
@@ -70,7 +69,7 @@ pub fn program(r: &mut Random, style: &Style) -> WorkloadGraph {
     let mut works: Vec<Work> = (0..count).map(|_| work(r, style)).collect();
     let mut after: Vec<Vec<u32>> = (0..count).map(|n| (0..n.min(2)).map(|_| r.below(n) as u32).collect()).collect();
     if style.uneven {
-        // Ranks begin at different times.
+        // Ranks start at different times.
         works[0] = Work::Compute(Compute::Measured { seconds: 1e-6 });
         after.iter_mut().skip(1).for_each(|after| after.push(0));
     }

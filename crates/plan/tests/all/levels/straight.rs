@@ -1,9 +1,9 @@
-//! Programs by packets beside a straight simulation of their definition.
+//! Programs by packets compared with a straight simulation of their definition.
 //!
 //! The straight simulation repeats two steps until nothing changes. It computes when each rank posts its messages from
 //! the times at which messages arrive, by the rules of the program: two queues in program order, a node after the nodes
-//! that it names, the tasks of a collective after the node begins. And it computes when all posted messages arrive, by
-//! the rules of packets written straight down. Hosts and sums take no time on the machines here, so that CPUs never
+//! that it names, the tasks of a collective after the node begins. Then it computes when all posted messages arrive, by
+//! a direct transcription of the rules of packets. Hosts and sums take no time on the machines here, so that CPUs never
 //! wait.
 
 use std::collections::BTreeMap;
@@ -73,7 +73,7 @@ impl Straight {
         self.messages.entry(key).or_insert((next, bytes)).0
     }
 
-    /// Adds all nodes of a rank, which meets the others at the nodes of the same number.
+    /// Adds all nodes of a rank. Ranks communicate at nodes of the same number.
     fn rank(&mut self, graph: &WorkloadGraph, prices: &Prices, rows: &[Option<usize>], rank: u32) {
         let class = graph.classes.iter().find(|class| class.ranks.contains(&rank)).unwrap();
         let (mut ends, mut queues): (Vec<usize>, [Vec<usize>; 2]) = (Vec::new(), Default::default());
@@ -147,8 +147,8 @@ impl Straight {
         self.task(all, Does::Nothing)
     }
 
-    /// When each task is done, as far as messages have arrived; none of those that wait. With each time goes the number
-    /// of tasks that follow each other at that time, because a rank posts messages of one time in that order.
+    /// Returns the time at which each task ends; `None` for tasks that wait for messages. Each time has the number of
+    /// tasks that follow each other at it, because a rank posts messages of equal time in that order.
     fn times(&self, arrived: &[Option<u64>]) -> Vec<Option<(u64, u32)>> {
         let mut done: Vec<Option<(u64, u32)>> = vec![None; self.tasks.len()];
         loop {
@@ -175,7 +175,6 @@ impl Straight {
         }
     }
 
-    /// The messages of each stream, in their order.
     fn streams(&self) -> Vec<Vec<usize>> {
         let mut streams = BTreeMap::<_, Vec<usize>>::new();
         for (&(number, from, to, tag, _), &(message, _)) in &self.messages {
@@ -184,7 +183,7 @@ impl Straight {
         streams.into_values().collect()
     }
 
-    /// The end of the last task, picoseconds; and whether ranks post messages at the same time.
+    /// Returns the end of the last task in picoseconds, and whether ranks post messages at the same time.
     fn run(&self, net: &Interconnect, messages: &[(u32, u32, u64)]) -> (u64, bool) {
         let mut arrived = vec![None; messages.len()];
         let mut posted_before = Vec::new();
@@ -239,13 +238,12 @@ impl Case {
         Prices::new(&self.program, &self.machine, &Part::All).unwrap()
     }
 
-    /// Seconds of the step.
     fn by_packets(&self) -> f64 {
         let step = Step { prices: self.prices(), accelerator: None, overlap: true, level: Level::Packet };
         step.report().unwrap().iteration.seconds
     }
 
-    /// Seconds of the step, and whether ranks post messages at the same time.
+    /// Returns the seconds of the step, and whether ranks post messages at the same time.
     fn straight(&self) -> (f64, bool) {
         let mut prices = self.prices();
         let nodes = &self.program.classes[0].nodes;
@@ -268,7 +266,7 @@ fn programs_take_what_their_messages_take() {
     for seed in 0..u64::from(count) {
         let case = Case::new(seed);
         let (found, (expected, ties)) = (case.by_packets(), case.straight());
-        // Where several ranks post messages at one picosecond, the order of these is not defined.
+        // If several ranks post messages in one picosecond, the order of the messages is not defined.
         assert!(found == expected || ties, "seed {seed}: {found} s by packets, {expected} s straight");
         compared += u32::from(found == expected);
     }
