@@ -1,5 +1,8 @@
 //! Internal units for the tests of this crate; they are not a public interface.
 
+pub mod ahead {
+    pub use crate::network::timetable::unlike::Ahead;
+}
 pub mod fan_out {
     pub use crate::endpoint::bounds::fan_out::broadcast_ticks;
 }

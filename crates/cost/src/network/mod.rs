@@ -9,7 +9,7 @@ pub mod nccl;
 mod routed;
 mod schedule;
 mod speeds;
-mod timetable;
+pub(crate) mod timetable;
 mod together;
 mod used_links;
 

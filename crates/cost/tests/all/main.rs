@@ -10,5 +10,6 @@ mod in_network {
     mod host;
 }
 mod network {
+    mod ahead;
     mod nccl;
 }

@@ -21,7 +21,7 @@
 
 mod events;
 mod links;
-mod unlike;
+pub(crate) mod unlike;
 mod windows;
 
 use unisono_base::{Diagnostic, Diagnostics, InstrId, NodeId, interrupt::poll, limits, narrow, rounded_up};

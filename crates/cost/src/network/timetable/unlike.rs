@@ -60,7 +60,7 @@ impl<'a> Unlike<'a> {
 /// The packets that a link delays, as far as the node before it knows: those that wait for it, are on it, or wait
 /// behind it.
 #[derive(Default)]
-pub(super) struct Ahead {
+pub struct Ahead {
     /// The packets of each link.
     packets: Vec<u32>,
     /// Packets that have continued, as will be known: time, link, and number.
@@ -68,21 +68,21 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
-    pub(super) fn new(links: usize) -> Self {
+    pub fn new(links: usize) -> Self {
         Self { packets: vec![0; links], gone: BinaryHeap::new() }
     }
 
-    pub(super) fn add(&mut self, link: u32, packets: u32) {
+    pub fn add(&mut self, link: u32, packets: u32) {
         self.packets[link as usize] += packets;
     }
 
     /// Records that packets continue after a link, which the node before it knows at `time`.
-    pub(super) fn go_on(&mut self, time: u64, link: u32, packets: u32) {
+    pub fn go_on(&mut self, time: u64, link: u32, packets: u32) {
         self.gone.push(Reverse((time, link, packets)));
     }
 
     /// Removes packets that are known to have continued.
-    pub(super) fn settle(&mut self, now: u64) {
+    pub fn settle(&mut self, now: u64) {
         while let Some(&Reverse((time, link, packets))) = self.gone.peek()
             && time <= now
         {
@@ -92,7 +92,7 @@ impl Ahead {
     }
 
     /// Returns the packets before the next one, plus one.
-    pub(super) fn with_next(&self, link: u32) -> f64 {
+    pub fn with_next(&self, link: u32) -> f64 {
         f64::from(self.packets[link as usize]) + 1.0
     }
 }
