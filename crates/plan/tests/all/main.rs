@@ -32,6 +32,7 @@ mod rounds;
 mod simulable;
 #[path = "../../../schedule/tests/all/soak.rs"]
 mod soak;
+mod stored;
 mod thread_blocks;
 mod torus_trees;
 mod tuning;
