@@ -219,3 +219,10 @@ def test_a_bound_names_what_an_imported_machine_may_lack(sm: int, says: bool, tm
     bound = un.plan("allreduce", on, bytes="1MiB").bound
     assert ("NVLink SHARP" in (bound["assumes"] or "")) is says
     assert un.machine(on.describe()).describe() == on.describe()
+
+
+def test_the_fan_out_is_that_of_logp() -> None:
+    """Culler et al., "LogP: towards a realistic model of parallel computation", Fig. 3: L=6, o=2, g=4, P=8, time 24."""
+    machine = {"name": "m", "kind": "endpoint", "model": "logp", "L_ns": 6, "o_ns": 2, "g_ns": 4}
+    found = un.bounds("broadcast", machine, shape=8, elements=1)
+    assert {bound["name"]: bound["seconds"] for bound in found}["fan-out"] == pytest.approx(24e-9)

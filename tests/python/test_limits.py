@@ -354,15 +354,29 @@ def test_a_note_announces_long_work() -> None:
 
 
 @contextlib.contextmanager
-def _interrupt_soon() -> Iterator[None]:
-    """Raises KeyboardInterrupt half a second from now."""
+def _interrupt_soon(seconds: float = 0.5) -> Iterator[None]:
+    """Raises KeyboardInterrupt so many seconds from now."""
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    signal.setitimer(signal.ITIMER_REAL, 0.5)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def test_an_interrupted_discovery_says_so_from_then_on() -> None:
+    """A task that was followed in part would give wrong commands."""
+    elements, halo = 1 << 20, _core.Mapper("neighborhood", halo=(1,))
+    discovery = _core.Discovery(1 << 18)
+    buffer = discovery.buffer("A", elements, initialized=True)
+    discovery.task("fill", elements, [(buffer, "write", _core.Mapper("one_to_one"))])
+    with pytest.raises(KeyboardInterrupt), _interrupt_soon(0.05):
+        for turn in range(100):
+            discovery.task(f"look {turn}", elements, [(buffer, "read", halo)])
+            discovery.flush()
+    with pytest.raises(un.Error, match="this discovery was interrupted within a task and cannot go on"):
+        discovery.flush()
 
 
 def test_an_interrupt_in_a_note_is_not_lost() -> None:
