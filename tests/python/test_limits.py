@@ -371,10 +371,14 @@ def test_an_interrupted_discovery_says_so_from_then_on() -> None:
     discovery = _core.Discovery(1 << 18)
     buffer = discovery.buffer("A", elements, initialized=True)
     discovery.task("fill", elements, [(buffer, "write", _core.Mapper("one_to_one"))])
-    with pytest.raises(KeyboardInterrupt), _interrupt_soon(0.05):
+
+    def looks() -> None:
         for turn in range(100):
             discovery.task(f"look {turn}", elements, [(buffer, "read", halo)])
             discovery.flush()
+
+    with pytest.raises(KeyboardInterrupt), _interrupt_soon(0.05):
+        looks()
     with pytest.raises(un.Error, match="this discovery was interrupted within a task and cannot go on"):
         discovery.flush()
 
