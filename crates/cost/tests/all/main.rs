@@ -12,4 +12,5 @@ mod in_network {
 mod network {
     mod ahead;
     mod nccl;
+    mod samples;
 }
