@@ -101,7 +101,9 @@ pub fn schedule(p: &Program, asked: &Asked, in_place: Option<bool>) -> Result<(S
         let count = schedule.lanes(node).map(|lane| schedule.lane_instrs(LaneId::new(lane)).len()).sum::<usize>();
         (0..count).map(move |n| (n >= copies).then_some(protocol))
     };
-    let blocks = ThreadBlocks::new(schedule.all_nodes().zip(copies).flat_map(of_node).collect());
+    let size = slots::bytes_of(p, elements, dtype);
+    let blocks = ThreadBlocks::new(schedule.all_nodes().zip(copies).flat_map(of_node).collect())
+        .of_file(slots::unserved(p, Some(size)));
     Ok((schedule, blocks))
 }
 
@@ -215,12 +217,11 @@ impl Making<'_> {
             let none = self.b.combine(node, 0, 0, &[], &[]);
             return Ok((Memory { buffers: [(Operand::In(0), input), out, scratch] }, none));
         }
-        let part = node.0 * c.elements;
         let whole = input.max(output);
         let base = if output == whole { Operand::Out(0) } else { Operand::Tmp(self.b.scratch(node, whole)) };
         let (of_input, of_output) = match c.kind {
-            Kind::Allgather => (shifted(base, part), base),
-            Kind::ReduceScatter => (base, shifted(base, part)),
+            Kind::Allgather => (shifted(base, node.0 * c.elements), base),
+            Kind::ReduceScatter => (base, shifted(base, node.0 * c.elements)),
             _ => (base, base),
         };
         let copied = self.b.combine(node, 0, input, &[Operand::In(0)], &[of_input]);
