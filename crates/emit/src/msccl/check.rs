@@ -59,6 +59,8 @@ pub fn check(text: &str, asked: &Asked, method: Method, processors: u32) -> Resu
             .into_iter()
             .map(|(gpu, message)| Finding { rank: gpu.map(|g: NodeId| g.0), ..of_file("limit", message) }),
     );
+    // A size beyond all buffers is no fault of the file.
+    import::collective(&p, asked)?;
     let range = slots::sizes(&p, import::bytes(&p, asked));
     let hang = slots::hangs(&p, &running, range);
     if let (Some(most), Some(counted)) = (range.1, slots::counted(&p))

@@ -265,7 +265,8 @@ fn facts_are_read_from_presets_by_links_and_interfaces() {
         let pairs = read(Machine::from_toml(&text, "pairs").unwrap()).unwrap();
         assert!(!pairs.has_nvswitch);
         near(pairs.pcie, 31.5);
-        let nccl = Nccl::new(pairs.with_pcie_of(&Facts { pcie: 24.0, ..mesh(2) }), None).unwrap();
+        let counted = Facts { pcie: 24.0, ..pairs.clone() };
+        let nccl = Nccl::new(pairs.with_pcie_of(&counted), None).unwrap();
         // A ring of all GPUs takes PCIe, unless the pair is all there is.
         assert_eq!((nccl.graphs.over_nvlink, nccl.facts.pcie), (gpus == 2, 24.0));
     }
