@@ -107,6 +107,7 @@ def _schedule(name: str) -> _Read:
         "streams": schedule.streams,
         "instructions": schedule.instructions,
         "machine": None if where is None else where.name,
+        **({"notes": schedule.notes} if schedule.notes else {}),
     }
     return facts, [], schedule.to_text()
 

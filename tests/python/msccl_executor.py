@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 #: The slots of a connection, and the data bytes of one: the smaller of the two executors.
 ROOM = {"LL": (8, 16384), "LL128": (8, 50176), "Simple": (2, 2 << 20)}
 MOST = 71
+STEPS = 64
 RECEIVES = ("r", "rcs", "rrs", "rrc", "rrcs")
 SENDS = ("s", "rcs", "rrs", "rrcs")
 MODULUS = (1 << 61) - 1
@@ -149,6 +150,8 @@ def parse_block(element: ElementTree.Element) -> Block:
         source = raw.attrib["srcbuf"], int(raw.attrib["srcoff"])
         sink = raw.attrib["dstbuf"], int(raw.attrib["dstoff"])
         block, flagged = int(raw.attrib["depid"]), raw.attrib["hasdep"] == "1"
+        if not 0 <= int(raw.attrib["s"]) < STEPS:
+            raise RefusedError("the number of a step")
         if block >= 0:
             waits.append((block, int(raw.attrib["deps"])))
         goes_on = False
@@ -183,6 +186,14 @@ def parse_block(element: ElementTree.Element) -> Block:
     return Block(int(where["send"]), int(where["recv"]), int(where["chan"]), steps)
 
 
+def by_number(gpu: ElementTree.Element) -> list[ElementTree.Element]:
+    """The thread blocks of a GPU, which may stand in any order."""
+    blocks = sorted(gpu.findall("tb"), key=lambda tb: int(tb.attrib["id"]))
+    if [int(tb.attrib["id"]) for tb in blocks] != list(range(len(blocks))):
+        raise RefusedError("a thread block is missing, or there twice")
+    return blocks
+
+
 def windows(coll: str, gpu: int, chunks: int, gpus: int) -> tuple[int, int, int, int]:
     """Returns first chunks and lengths of input and output in the one buffer of a call in place."""
     part = chunks // gpus
@@ -203,7 +214,7 @@ class Run:
         self.pieces, self.order = pieces, order
         self.values = random.Random(7)
         elements = sorted(algo.findall("gpu"), key=lambda g: int(g.attrib["id"]))
-        self.gpus = [[parse_block(tb) for tb in gpu.findall("tb")] for gpu in elements]
+        self.gpus = [[parse_block(tb) for tb in by_number(gpu)] for gpu in elements]
         self.memory: list[dict[str, list[int | None]]] = []
         self.shift: list[tuple[int, int]] = []
         self.inputs: list[list[int]] = []

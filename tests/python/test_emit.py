@@ -106,7 +106,7 @@ def test_a_plan_for_a_tuning_file_takes_what_the_library_names(form: str, tmp_pa
         assert candidate["expressible"] is False or exported.code == 0
     ran = call("plan", "reduce", *REDUCE, "--for", form)
     assert ran.code == 1
-    assert "is for ranks that exchange messages" in ran.err
+    assert "is for processes that exchange messages" in ran.err
 
 
 def test_emit_takes_what_the_format_can_express(tmp_path: Path) -> None:

@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 import unisono as un
+from unisono.planning.emission import FORMATS, TARGETS
 
 from .conftest import call, json_of
 
+#: Formats of programs and registers that need no library, those of wafers, and one that needs a library's table.
+NOT_OF_LIBRARIES = {*FORMATS} - {"msccl-xml", "mscclpp"} | {"mpich-json"}
 NOP: dict[str, Any] = {"name": "nop"}
 
 
@@ -307,3 +310,15 @@ def test_findings_about_files_of_msccl_name_the_step(tmp_path: Path) -> None:
     ran = call("verify", str(file))
     assert ran.code == 1
     assert f"{named[0]['code']}: gpu {gpu}, thread block {block}, step {step}: {named[0]['message']}\n" in ran.out
+
+
+@pytest.mark.parametrize("target", sorted({*TARGETS} - NOT_OF_LIBRARIES))
+@pytest.mark.parametrize("machine", ["wse2", "piuma"])
+def test_files_of_libraries_are_refused_on_machines_that_run_none(target: str, machine: str) -> None:
+    """Libraries of GPUs and of MPI run neither on wafers nor on cores whose switches reduce."""
+    with pytest.raises(un.NotExpressibleError, match=f"{target} .*{machine} "):
+        un.plan("allreduce", machine, elements=8, target=target, shape=4)
+    if target in FORMATS:
+        schedule = un.plan("allreduce", machine, elements=8, shape=4).schedule
+        with pytest.raises(un.NotExpressibleError, match=f"it is for GPUs, and {machine} is "):
+            un.emit_files(schedule, target)

@@ -112,14 +112,21 @@ def test_a_switch_adds_in_an_order_of_its_own(tmp_path: Path) -> None:
         assert (found["complete"], found["repeatable"], found["expression_class"]) == (True, not alone, None)
 
 
-def test_emitted_packets_have_the_class_of_their_own_sum(tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", ["4KiB", "1MiB"])
+def test_emitted_packets_have_the_class_of_their_own_sum(size: str, tmp_path: Path) -> None:
     path = str(tmp_path / "x.json")
-    words = ["--machine", "dgx-h100", "--ranks", "2", "--bytes", "4KiB", "--algorithm", "recursive-doubling"]
+    # Without rates of thread blocks, short vectors take packets.
+    words = ["--machine", "archer", "--ranks", "2", "--bytes", size, "--algorithm", "recursive-doubling"]
     json_of("emit", "allreduce", *words, "--format", "mscclpp", "-o", path)
-    found = un.check_gpu_plan(path)
-    proof = un.load(path).verify()
+    schedule = un.load(path)
+    found, proof = un.check_gpu_plan(path, schedule.elements), schedule.verify()
     assert (found["repeatable"], proof.repeatable) == (True, True)
-    assert found["expression_class"] != proof.expression_class
+    packets = json.loads(Path(path).read_text())["protocol"] == "LL"
+    assert packets is (size == "4KiB")
+    # Classes are of one number of elements.
+    assert (found["expression_class"] != proof.expression_class) is packets
+    notes = json_of("plan", "allreduce", *words, "--for", "mscclpp")["notes"]
+    assert any("begins with +0" in note for note in notes) is packets
 
 
 def first_op(made: dict[str, Any], name: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import random
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from unisono import InputError
 from unisono.planning.gpu_plans import check_msccl
 
 from . import msccl_executor as executor
-from .conftest import call
+from .conftest import call, json_of
 
 Step = tuple[str, str, int, str, int, int, int, int, int]
 
@@ -247,6 +248,18 @@ def test_a_file_that_no_call_runs_says_so(
     ran = call("verify", str(path), *(() if size is None else ("--bytes", str(size // 2))))
     assert ran.code == 0
     assert ("note: the executor does not run " in ran.err) is not served
+    if size is None:
+        return
+    # Every command that reads the file says so.
+    asked = str(path), "--bytes", str(size // 2)
+    notes = [
+        json_of("simulate", *asked, "--machine", "dgx-a100")["notes"],
+        call("import", *asked, "--format", "msccl-xml", "-o", str(tmp_path / "x.sched")).err.splitlines(),
+        call("emit", *asked, "--format", "goal", "-o", str(tmp_path / "x.goal")).err.splitlines(),
+        un.load(path, elements=size // 8).notes,
+    ]
+    for said in notes:
+        assert any("the executor does not run a call of" in note for note in said) is not served
 
 
 def test_limits_of_the_executor_are_findings(tmp_path: Path) -> None:
@@ -267,6 +280,51 @@ def test_limits_of_the_executor_are_findings(tmp_path: Path) -> None:
         ran = call("verify", str(path))
         assert ran.code == 1
         assert said in ran.out
+
+
+def reordered(text: str, draw: random.Random) -> str:
+    """The file with the thread blocks of each GPU in another order."""
+    head, *gpus = re.split("(?=<gpu)", text)
+    for n, one in enumerate(gpus):
+        first, *blocks = re.split("(?=<tb)", one.replace("</gpu>", "<tb></gpu>"))
+        last = blocks.pop()
+        gpus[n] = "".join([first, *draw.sample(blocks, len(blocks)), last]).replace("<tb></gpu>", "</gpu>")
+    return head + "".join(gpus)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_thread_blocks_may_stand_in_any_order(seed: int, tmp_path: Path) -> None:
+    draw = random.Random(seed)
+    size = {"minBytes": 4096, "maxBytes": 4096}
+    shapes = [all_pairs(3, 2, "Simple", **size), all_pairs(3, 9, "LL", **size), gather(lambda _: [SEND, RECEIVE], 1)]
+    text = draw.choice(shapes)
+    said = agrees(text, tmp_path)
+    other = reordered(text, draw)
+    assert agrees(other, tmp_path) == said
+    # A number that is not there, or there twice.
+    for number in ("5", "0"):
+        wrong = other.replace('<tb id="1"', f'<tb id="{number}"', 1)
+        assert agrees(wrong, tmp_path) == "error"
+
+
+def test_steps_run_in_the_order_of_the_file(tmp_path: Path) -> None:
+    text = gather(lambda _: [SEND, RECEIVE], 1)
+    turned = text.replace('s="0" type="s"', 's="9" type="s"')
+    assert agrees(turned, tmp_path) == "proved"
+    ran = call("verify", str(tmp_path / "x.xml"))
+    assert 'note: line 4: the step has s="9" and is number 0 of its thread block; the executor runs steps in' in ran.err
+    assert agrees(text.replace('s="0" type="s"', 's="64" type="s"'), tmp_path) == "error"
+
+
+@pytest.mark.parametrize("shape", [all_pairs(3, 2, "Simple"), gather(lambda _: [SEND, RECEIVE], 1, inplace=1)])
+def test_sizes_up_to_those_that_buffers_hold_are_checked_or_refused(shape: str, tmp_path: Path) -> None:
+    (tmp_path / "x.xml").write_text(shape)
+    holds = check_msccl(tmp_path / "x.xml", 6, "i32")["complete"]
+    for chunk in (1 << 28, (1 << 32) // 12, 1 << 29, (1 << 32) // 6 - 1, 1 << 40):
+        with suppress(un.InputError, un.UnsupportedError):
+            found = check_msccl(tmp_path / "x.xml", 6 * chunk, "i32")
+            of_size = any("a buffer holds at most" in fault["message"] for fault in found["diagnostics"])
+            assert found["complete"] is (holds and not of_size)
 
 
 def noted(line: str, count: int) -> str:

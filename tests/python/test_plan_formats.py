@@ -56,7 +56,7 @@ def test_preload_takes_what_a_plan_file_holds(tmp_path: Path) -> None:
     assert [row["algorithm"] for row in un.load_plans(path)] == [report["algorithm"]]
     ran = call("plan", "reduce", "--machine", "wse2", "--shape", "8", "--elements", "8", "--for", "preload")
     assert ran.code == 1
-    assert "preload is for ranks that exchange messages" in ran.err
+    assert "preload is for processes that exchange messages" in ran.err
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ pub mod tuning;
 
 use unisono_collective::{Collective, Dtype, Operator};
 use unisono_lower::{File, Placement, VerifiedFile, wafer::LowerError};
-use unisono_machine::network::Protocol;
+use unisono_machine::{Description, InNetwork, Machine, Wafer, network::Protocol};
 
 /// Processors of a GPU: those of an A100, the fewest of the GPUs that executors of plans are made for. An H100 has 132.
 pub const PROCESSORS: u32 = 108;
@@ -45,6 +45,24 @@ impl Refused {
     fn lowering(target: &'static str, error: &LowerError) -> Self {
         Self { target, reason: error.to_string() }
     }
+}
+
+/// Refuses a schedule on a machine that has no GPUs, for a library of GPUs.
+fn on_gpus(target: &'static str, file: &File) -> Result<(), Refused> {
+    match file.machine.as_ref().and_then(not_of_gpus) {
+        Some(reason) => Err(Refused { target, reason }),
+        None => Ok(()),
+    }
+}
+
+/// Returns why a library of GPUs does not run on a machine; nothing where it may.
+pub fn not_of_gpus(machine: &Machine) -> Option<String> {
+    let what = match machine.kind() {
+        Wafer::KIND => "a wafer, whose PEs run CSL (--for csl)",
+        InNetwork::KIND => "of kind in-network, whose cores load registers of their switches (--for registers)",
+        _ => return None,
+    };
+    Some(format!("it is for GPUs, and {} is {what}", machine.name()))
 }
 
 /// The contents of a file.
@@ -106,8 +124,9 @@ pub trait Emitter: Sync {
         0
     }
 
-    /// The work of the target that predictions and simulations of a collective do not count, in a sentence.
-    fn uncounted(&self, _collective: &Collective) -> Option<String> {
+    /// Returns a sentence on what the target does for a collective otherwise than its plan says: work that predictions
+    /// do not count, or other bits.
+    fn note(&self, _collective: &Collective) -> Option<String> {
         None
     }
 

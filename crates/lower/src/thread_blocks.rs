@@ -8,20 +8,34 @@ use unisono_machine::network::Protocol;
 /// Other instructions represent memory that a thread block of another GPU reads or writes, and the copy of an input
 /// that an in-place plan does not make. They take no time.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ThreadBlocks(Vec<Option<Protocol>>);
+pub struct ThreadBlocks {
+    protocols: Vec<Option<Protocol>>,
+    unserved: Option<String>,
+}
 
 impl ThreadBlocks {
     /// Makes thread blocks from the protocol of each instruction, in the order of their ids.
     pub fn new(protocols: Vec<Option<Protocol>>) -> Self {
-        Self(protocols)
+        Self { protocols, unserved: None }
+    }
+
+    /// States why the library that reads the imported file does not run calls of the size of the schedule by it.
+    #[must_use]
+    pub fn of_file(self, unserved: Option<String>) -> Self {
+        Self { unserved, ..self }
+    }
+
+    /// Returns why the library does not run calls of this size by the file; nothing where it does.
+    pub fn unserved(&self) -> Option<&str> {
+        self.unserved.as_deref()
     }
 
     /// Returns the protocol of an instruction of a thread block; None for other instructions.
     pub fn protocol(&self, id: InstrId) -> Option<Protocol> {
-        self.0.get(id.index()).copied().flatten()
+        self.protocols.get(id.index()).copied().flatten()
     }
 
     pub fn protocols(&self) -> Vec<Protocol> {
-        Protocol::ALL.into_iter().filter(|&protocol| self.0.contains(&Some(protocol))).collect()
+        Protocol::ALL.into_iter().filter(|&protocol| self.protocols.contains(&Some(protocol))).collect()
     }
 }

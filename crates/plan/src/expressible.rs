@@ -3,7 +3,7 @@
 use unisono_algorithms::{Algorithm, Case, Params, resolve};
 use unisono_base::interrupt;
 use unisono_cost::Time;
-use unisono_emit::{Choices, Emitter};
+use unisono_emit::{Choices, Emitter, not_of_gpus};
 use unisono_lower::{File, Placed, Placement, VerifiedFile};
 use unisono_schedule::verify::Method;
 
@@ -54,6 +54,10 @@ pub(crate) fn mark(
     emitter: &dyn Emitter,
     timed: Vec<Timed>,
 ) -> Result<(Vec<Timed>, Vec<Expressible>), PlanError> {
+    let no_gpus = if emitter.protocols().is_empty() { None } else { not_of_gpus(&problem.target.machine()) };
+    if let Some(reason) = no_gpus {
+        return Err(PlanError::NotExpressible { reason: format!("{} cannot have a plan: {reason}", emitter.name()) });
+    }
     let (mut first, mut last) = (Vec::new(), Vec::new());
     let (mut found, mut spent) = (false, 0);
     let mut is_reshaped = false;

@@ -7,7 +7,7 @@ use unisono_emit::{
     tuning::{LibraryTable, TUNINGS, Tuning},
 };
 
-use crate::{PlanError, Problem, Timed, expressible::Expressible};
+use crate::{PlanError, Problem, Timed, expressible::Expressible, targets::kind_of};
 
 /// The format that a plan is for.
 pub enum Format {
@@ -103,11 +103,12 @@ pub(crate) fn mark_for_mpi(problem: &Problem, timed: Vec<Timed>) -> Result<(Vec<
 /// The machine has no ranks that exchange messages.
 fn check_messages(problem: &Problem, format: &str) -> Result<(), PlanError> {
     let target = &problem.target;
-    if target.case(problem.collective).offers().contains(&Means::Messages) {
+    // Cores of switches that reduce send messages too, and run no processes of a library.
+    if kind_of(&target.machine()).offers.contains(&Means::Messages) {
         return Ok(());
     }
     let machine = target.machine_name();
-    let reason = format!("{format} is for ranks that exchange messages, and {machine} has none");
+    let reason = format!("{format} is for processes that exchange messages, and {machine} runs none");
     Err(PlanError::NotExpressible { reason })
 }
 

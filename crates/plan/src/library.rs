@@ -101,10 +101,10 @@ fn nccl(name: &str, problem: &Problem) -> Result<(Nccl, Call), PlanError> {
         return Err(PlanError::NoLibrary(message));
     };
     let network_reduces = problem.target.spread(c).is_some_and(|spread| spread.boxes > 1 && spread.network_reduces);
-    // NCCL reads nominal rates.
-    let part = part.of_data_sheet();
-    let facts = Facts::new(&part.network, &*part.topology, part.model.places(), network_reduces);
-    let made = facts.and_then(|facts| Nccl::new(facts, part.network.nccl.clone())).map_err(PlanError::NoLibrary)?;
+    // NCCL reads nominal rates, and of PCIe what programs reach.
+    let facts = |part: &NetworkPart| Facts::new(&part.network, &*part.topology, part.model.places(), network_reduces);
+    let of_both = facts(part.of_data_sheet()).and_then(|sheet| Ok(sheet.with_pcie_of(&facts(part)?)));
+    let made = of_both.and_then(|facts| Nccl::new(facts, part.network.nccl.clone())).map_err(PlanError::NoLibrary)?;
     Ok((made, Call { kind: c.kind, operator: c.operator, dtype: c.dtype }))
 }
 

@@ -144,10 +144,10 @@ impl Plan {
             refused: mark.as_ref().and_then(|m| m.clone().err()),
         };
         let details = target.details(self)?;
-        let uncounted = self.form.as_ref().and_then(Format::emitter).and_then(|emitter| emitter.uncounted(c));
+        let of_target = self.form.as_ref().and_then(Format::emitter).and_then(|emitter| emitter.note(c));
         let bytes = c.bytes();
         let of_machine = target.machine().notes(bytes, Some(target.model()));
-        let notes: Vec<_> = details.note.into_iter().chain(of_machine).chain(uncounted).collect();
+        let notes: Vec<_> = details.note.into_iter().chain(of_machine).chain(of_target).collect();
         let predicted = Prediction { phases: details.phases, ..Prediction::new(best.time, best.source, details.terms) };
         let bandwidths = c.kind.bandwidths(c.ranks, bytes, best.time.seconds);
         Ok(PlanReport {

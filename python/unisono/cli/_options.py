@@ -152,6 +152,10 @@ def schedule_of(
         count = element_count(options["elements"], options["bytes"], options["dtype"]) if sized else None
         size = {"elements": count, "dtype": options["dtype"] if named else None}
     schedule = unisono.load(what, **size)
+    if not runs:
+        # A run has these notes in its report.
+        for note in schedule.notes:
+            click.echo(f"note: {note}", err=True)
     if machine is None:
         return _degraded(schedule, options["fail"])
     return schedule.on(machine_of(machine, options))

@@ -49,6 +49,8 @@ def import_(
     with working("reading"):
         schedule = import_schedule(file, source, elements=elements, dtype=dtype, op=op, root=root)
     note_unused(schedule.collective)
+    for note in schedule.notes:
+        click.echo(f"note: {note}", err=True)
     save(schedule, output)
     if as_json:
         print_json(

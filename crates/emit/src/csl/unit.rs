@@ -69,7 +69,7 @@ impl Emitter for Csl {
         &[("chunk", "8")]
     }
 
-    fn uncounted(&self, collective: &Collective) -> Option<String> {
+    fn note(&self, collective: &Collective) -> Option<String> {
         super::write::uncounted(collective)
     }
 
@@ -111,8 +111,8 @@ impl Emitter for CslMeasured {
         Csl.params()
     }
 
-    fn uncounted(&self, collective: &Collective) -> Option<String> {
-        Csl.uncounted(collective)
+    fn note(&self, collective: &Collective) -> Option<String> {
+        Csl.note(collective)
     }
 
     fn adapt(&self, file: &File) -> Result<Option<Placement>, Refused> {
@@ -151,8 +151,8 @@ impl Emitter for CslModule {
         Csl.params()
     }
 
-    fn uncounted(&self, collective: &Collective) -> Option<String> {
-        Csl.uncounted(collective)
+    fn note(&self, collective: &Collective) -> Option<String> {
+        Csl.note(collective)
     }
 
     fn adapt(&self, file: &File) -> Result<Option<Placement>, Refused> {

@@ -228,6 +228,7 @@ fn step(op: Option<&Op<usize>>, count: u32, waits_for: Option<(u32, u32)>) -> St
     let any = source.or(destination).unwrap_or(nowhere);
     Step {
         line: 0,
+        number: 0,
         kind,
         source: source.unwrap_or(any),
         destination: destination.unwrap_or(any),

@@ -59,6 +59,8 @@ pub fn check(text: &str, asked: &Asked, method: Method, processors: u32) -> Resu
             .into_iter()
             .map(|(gpu, message)| Finding { rank: gpu.map(|g: NodeId| g.0), ..of_file("limit", message) }),
     );
+    // A size beyond all buffers is no fault of the file.
+    import::collective(&p, asked)?;
     let range = slots::sizes(&p, import::bytes(&p, asked));
     let hang = slots::hangs(&p, &running, range);
     if let (Some(most), Some(counted)) = (range.1, slots::counted(&p))
@@ -124,6 +126,8 @@ pub fn check(text: &str, asked: &Asked, method: Method, processors: u32) -> Resu
     }
     let all = |property: fn(&Proof) -> bool| proofs.len() == ways.len() && proofs.iter().all(property);
     let one_class = proofs.windows(2).all(|p| p[0].expression_class == p[1].expression_class);
+    let unserved = slots::unserved(&p, import::bytes(&p, asked));
+    let unserved = unserved.map(|reason| format!("{reason}; the proof is of its steps"));
     Ok(Checked {
         complete: all(|p| p.complete),
         deadlock_free: hang.is_none() && all(|p| p.deadlock_free),
@@ -135,7 +139,7 @@ pub fn check(text: &str, asked: &Asked, method: Method, processors: u32) -> Resu
             .filter(|_| all(Proof::holds) && one_class),
         buffers: ways.iter().map(|(_, name)| *name).collect(),
         sizes: hang.as_ref().map_or_else(|| span(&p, range), |hang| safe(&p, hang, range)),
-        notes: limits::notes(&p).into_iter().chain(slots::unserved(&p, import::bytes(&p, asked))).collect(),
+        notes: limits::notes(&p).into_iter().chain(unserved).collect(),
         diagnostics: found,
     })
 }

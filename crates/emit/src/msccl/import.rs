@@ -32,12 +32,11 @@ pub fn import(text: &str, asked: &Asked) -> Result<Schedule, ImportError> {
     schedule(&program(text)?, asked, None).map(|(schedule, _)| schedule)
 }
 
-/// The schedule of a program, and its thread blocks; `in_place` says which of two ways it is run, `None` leaves it to
-/// the file.
+/// The collective of a program at the size that is asked for, and its chunks of the elements.
 ///
 /// # Errors
-/// One sentence with the line.
-pub fn schedule(p: &Program, asked: &Asked, in_place: Option<bool>) -> Result<(Schedule, ThreadBlocks), ImportError> {
+/// The size does not divide into the chunks, or buffers of it are too large.
+pub fn collective(p: &Program, asked: &Asked) -> Result<(Collective, u32), ImportError> {
     let ranks = narrow(p.gpus.len());
     let parts = if counts_all_ranks(p.kind) { ranks } else { 1 };
     if !p.chunks.is_multiple_of(parts) {
@@ -55,8 +54,18 @@ pub fn schedule(p: &Program, asked: &Asked, in_place: Option<bool>) -> Result<(S
     let dtype = dtype(p, asked);
     let operator = asked.operator.or(p.meaning.operator).unwrap_or(Operator::Sum);
     let root = asked.root.or(p.meaning.root).unwrap_or(0);
-    let collective = Collective::new(p.kind, ranks, elements, root, operator, dtype)
-        .map_err(|e| ImportError::new(0, e.to_string()))?;
+    let collective = Collective::new(p.kind, ranks, elements, root, operator, dtype);
+    Ok((collective.map_err(|e| ImportError::new(0, e.to_string()))?, chunks))
+}
+
+/// The schedule of a program, and its thread blocks; `in_place` says which of two ways it is run, `None` leaves it to
+/// the file.
+///
+/// # Errors
+/// One sentence with the line.
+pub fn schedule(p: &Program, asked: &Asked, in_place: Option<bool>) -> Result<(Schedule, ThreadBlocks), ImportError> {
+    let (collective, chunks) = collective(p, asked)?;
+    let (elements, dtype) = (u64::from(collective.elements), collective.dtype);
     let writes_input = p
         .gpus
         .iter()
@@ -101,7 +110,9 @@ pub fn schedule(p: &Program, asked: &Asked, in_place: Option<bool>) -> Result<(S
         let count = schedule.lanes(node).map(|lane| schedule.lane_instrs(LaneId::new(lane)).len()).sum::<usize>();
         (0..count).map(move |n| (n >= copies).then_some(protocol))
     };
-    let blocks = ThreadBlocks::new(schedule.all_nodes().zip(copies).flat_map(of_node).collect());
+    let size = slots::bytes_of(p, elements, dtype);
+    let blocks = ThreadBlocks::new(schedule.all_nodes().zip(copies).flat_map(of_node).collect())
+        .of_file(slots::unserved(p, Some(size)));
     Ok((schedule, blocks))
 }
 
@@ -215,12 +226,11 @@ impl Making<'_> {
             let none = self.b.combine(node, 0, 0, &[], &[]);
             return Ok((Memory { buffers: [(Operand::In(0), input), out, scratch] }, none));
         }
-        let part = node.0 * c.elements;
         let whole = input.max(output);
         let base = if output == whole { Operand::Out(0) } else { Operand::Tmp(self.b.scratch(node, whole)) };
         let (of_input, of_output) = match c.kind {
-            Kind::Allgather => (shifted(base, part), base),
-            Kind::ReduceScatter => (base, shifted(base, part)),
+            Kind::Allgather => (shifted(base, node.0 * c.elements), base),
+            Kind::ReduceScatter => (base, shifted(base, node.0 * c.elements)),
             _ => (base, base),
         };
         let copied = self.b.combine(node, 0, input, &[Operand::In(0)], &[of_input]);

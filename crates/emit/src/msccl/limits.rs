@@ -41,7 +41,19 @@ pub fn notes(p: &Program) -> Vec<String> {
     let note = |(blocks, gpu): (usize, std::cmp::Reverse<usize>)| {
         format!("gpu {} has {blocks} thread blocks, and RCCL refuses a file with more than {BLOCKS_OF_ALL}", gpu.0)
     };
-    over.map(note).into_iter().collect()
+    over.map(note).into_iter().chain(misnumbered(p)).collect()
+}
+
+/// Returns a sentence on the first step whose number is not its place.
+fn misnumbered(p: &Program) -> Option<String> {
+    let blocks = p.gpus.iter().flat_map(|gpu| &gpu.blocks);
+    let mut steps = blocks.flat_map(|block| block.steps.iter().enumerate());
+    let (place, step) = steps.find(|(place, step)| step.number as usize != *place)?;
+    Some(format!(
+        "line {}: the step has s=\"{}\" and is number {place} of its thread block; the executor runs steps in the order of the \
+         file",
+        step.line, step.number
+    ))
 }
 
 /// A limit of the executor that a file exceeds on GPUs with that many processors, and the GPU.

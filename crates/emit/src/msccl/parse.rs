@@ -94,9 +94,16 @@ fn meaning(algo: &Element) -> Result<Meaning, ImportError> {
 
 fn gpu(element: &Element, id: i64, gpus: i64) -> Result<Gpu, ImportError> {
     let chunks = |key| element.number(key, 0, i64::from(i32::MAX)).map(narrow);
-    let mut blocks = Vec::new();
-    for tb in element.children.iter().filter(|e| e.name == "tb") {
-        tb.number("id", blocks.len() as i64, blocks.len() as i64)?;
+    let elements: Vec<&Element> = element.children.iter().filter(|e| e.name == "tb").collect();
+    let last = elements.len() as i64 - 1;
+    // The executor takes thread blocks in any order, and their numbers without a gap.
+    let mut blocks: Vec<Option<Block>> = vec![None; elements.len()];
+    for tb in elements {
+        let number = tb.number("id", 0, last)?;
+        let place = &mut blocks[narrow::<usize>(number)];
+        if place.is_some() {
+            return Err(ImportError::new(tb.line, format!("thread block {number} of gpu {id} is there twice")));
+        }
         let peer = |key| {
             let peer = tb.number(key, -1, gpus - 1)?;
             if peer == id {
@@ -118,19 +125,20 @@ fn gpu(element: &Element, id: i64, gpus: i64) -> Result<Gpu, ImportError> {
                 return Err(ImportError::new(step.line, message));
             }
         }
-        blocks.push(block);
+        *place = Some(block);
     }
     Ok(Gpu {
         line: element.line,
         input: chunks("i_chunks")?,
         output: chunks("o_chunks")?,
         scratch: chunks("s_chunks")?,
-        blocks,
+        blocks: blocks.into_iter().flatten().collect(),
     })
 }
 
 fn step(e: &Element, at: usize) -> Result<Step, ImportError> {
-    e.number("s", at as i64, at as i64)?;
+    // The executor runs steps in the order of the file, whatever number they state.
+    let number = e.number("s", 0, limits::STEPS.max(at + 1) as i64 - 1)?;
     let name = e.text("type")?;
     let Some(&(_, kind)) = Type::NAMES.iter().find(|(n, _)| *n == name) else {
         let names: Vec<_> = Type::NAMES.iter().map(|(n, _)| *n).collect();
@@ -155,6 +163,7 @@ fn step(e: &Element, at: usize) -> Result<Step, ImportError> {
     let earlier = e.number("deps", block.signum().min(0), 1 << 20)?;
     Ok(Step {
         line: e.line,
+        number: narrow(number),
         kind,
         source: place("srcbuf", "srcoff", kind.reads())?,
         destination: place("dstbuf", "dstoff", kind.writes())?,

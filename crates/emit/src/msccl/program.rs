@@ -71,6 +71,8 @@ impl Type {
 pub struct Step {
     /// Line of the file, for errors; 0 for what was not read.
     pub line: u32,
+    /// The number that the file states, which is its place in the thread block or has no meaning.
+    pub number: u32,
     pub kind: Type,
     pub source: Place,
     pub destination: Place,

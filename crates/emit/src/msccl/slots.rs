@@ -91,8 +91,7 @@ pub fn unserved(p: &Program, bytes: Option<u64>) -> Option<String> {
     };
     (!is_served).then(|| {
         format!(
-            "the executor does not run {what} by this file, which is for minBytes=\"{least}\" to maxBytes=\"{}\"; the proof \
-             is of its steps",
+            "the executor does not run {what} by this file, which is for minBytes=\"{least}\" to maxBytes=\"{}\"",
             p.max_bytes
         )
     })

@@ -21,7 +21,7 @@ use super::{
     slots,
     write::write,
 };
-use crate::{Asked, Choices, Emitter, Files, ImportError, Importer, Refused};
+use crate::{Asked, Choices, Emitter, Files, ImportError, Importer, Refused, on_gpus};
 
 pub struct MscclXml;
 
@@ -60,6 +60,7 @@ impl Emitter for MscclXml {
                 "a file states by itself how it may be called, and has no boxes; only mscclpp has these choices";
             return Err(refused(reason.to_owned()));
         }
+        on_gpus(NAME, proven.file())?;
         let text = text(proven.verified(), choices).map_err(refused)?;
         Ok(vec![(format!("{}.xml", proven.file().schedule.collective().kind), text.into())])
     }

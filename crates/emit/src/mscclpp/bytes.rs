@@ -114,7 +114,6 @@ fn halves(plan: &Plan, layout: &Layout) -> Option<Fault> {
 /// The size asked for is one that the loader accepts and whose offsets fit.
 fn asked(plan: &Plan, chunk: u64, message_chunks: u64, widest: u64, alignment: u64) -> Option<Fault> {
     let size = chunk.saturating_mul(message_chunks);
-    let (least, most) = (plan.min_message_size.unwrap_or(0), plan.max_message_size.unwrap_or(u64::MAX));
     let circle = circle(plan, alignment).filter(|&circle| chunk > circle);
     let message = if let Some(circle) = circle {
         let largest = circle.saturating_mul(message_chunks);
@@ -124,14 +123,22 @@ fn asked(plan: &Plan, chunk: u64, message_chunks: u64, widest: u64, alignment: u
         )
     } else if !chunk.is_multiple_of(alignment) {
         format!("a chunk has {chunk} bytes; the loader accepts multiples of buffer_alignment, which is {alignment}")
-    } else if !(least..=most).contains(&size) {
-        format!("a message of {size} bytes is not between min_message_size and max_message_size ({least} to {most})")
+    } else if let Some(message) = unserved(plan, size) {
+        message
     } else if chunk.saturating_mul(widest) > BUFFER {
         format!("a buffer has {} bytes; the runtime counts offsets in 32 bits", chunk.saturating_mul(widest))
     } else {
         return None;
     };
     Some(Fault::of_plan("limit", message))
+}
+
+/// Returns why the loader does not take a plan for a message of that size.
+pub fn unserved(plan: &Plan, size: u64) -> Option<String> {
+    let (least, most) = (plan.min_message_size.unwrap_or(0), plan.max_message_size.unwrap_or(u64::MAX));
+    (!(least..=most).contains(&size)).then(|| {
+        format!("a message of {size} bytes is not between min_message_size and max_message_size ({least} to {most})")
+    })
 }
 
 /// The pipelines whose turns the runtime cannot count.

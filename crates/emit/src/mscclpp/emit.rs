@@ -17,7 +17,7 @@ use super::{
     plan::{self, Protocol, read},
     unit::{MscclPp, NAME, Options, REFERENCE, check},
 };
-use crate::{Asked, Choices, Emitter, Files, PROCESSORS, Refused, msccl::chunk_elements};
+use crate::{Asked, Choices, Emitter, Files, PROCESSORS, Refused, msccl::chunk_elements, on_gpus};
 
 /// Bytes of a vector up to which packets come first: they need no signals, and twice the bytes.
 const PACKETS_BYTES: u64 = 1 << 17;
@@ -50,6 +50,15 @@ impl Emitter for MscclPp {
         PROCESSORS
     }
 
+    fn note(&self, c: &Collective) -> Option<String> {
+        let rounds = c.kind.reduces() && c.operator == Operator::Sum && !c.dtype.is_integer();
+        (rounds && c.bytes() <= PACKETS_BYTES).then(|| {
+            "a sum of packets (protocol LL) begins with +0, so that -0 + -0 gives +0: a file in that protocol has an expression \
+             class of its own"
+                .to_owned()
+        })
+    }
+
     fn accepts(&self, proven: &VerifiedFile) -> Result<(), Refused> {
         // Plans with more thread blocks fall back to one, and take longer to prove.
         write(proven, &Choices { thread_blocks: Some(1), ..Choices::default() }, false).map(drop)
@@ -66,6 +75,7 @@ impl Emitter for MscclPp {
 }
 
 fn write(proven: &VerifiedFile, choices: &Choices, also_the_other_way: bool) -> Result<String, Refused> {
+    on_gpus(NAME, proven.file())?;
     let boxes = boxes(proven.file(), choices.gpus_per_box);
     let text = boxes.and_then(|boxes| text(proven.verified(), choices, &boxes, also_the_other_way));
     text.map_err(|reason| Refused { target: NAME, reason })

@@ -9,7 +9,7 @@ use super::{
     bytes,
     fault::Fault,
     launches,
-    layout::{COLLECTIVES, Scale, stated_elements},
+    layout::{COLLECTIVES, Scale, message_chunks, stated_elements},
     limits,
     plan::{Plan, read},
     sized::Sized,
@@ -256,7 +256,12 @@ impl Importer for MscclPp {
             let collective: String = plan.collective.chars().take(40).collect();
             ImportError::new(0, format!("collective: '{collective}' is not read; accepted are {}", names()))
         })?;
-        let blocks = Some(sized.blocks(&imported));
+        let chunk = u64::from(sized.layout.grains) * u64::from(sized.layout.elements);
+        let bytes = chunk * imported.schedule.collective().dtype.bytes();
+        let message = message_chunks(&plan).map(|chunks| chunks.saturating_mul(bytes));
+        let unserved = message.and_then(|size| bytes::unserved(&plan, size));
+        let unserved = unserved.map(|reason| format!("the library does not run the plan here: {reason}"));
+        let blocks = Some(sized.blocks(&imported).of_file(unserved));
         Ok(File { schedule: imported.schedule, placement: None, machine: None, blocks })
     }
 }

@@ -111,6 +111,13 @@ impl Facts {
         })
     }
 
+    /// Returns the facts with the ways to PCIe of a machine whose rates are measured, which are those that NCCL counts.
+    #[must_use]
+    pub fn with_pcie_of(self, measured: &Self) -> Self {
+        let nic = if self.nics > 0 { self.nic.min(measured.pcie) } else { self.nic };
+        Self { pcie: measured.pcie, nic, ..self }
+    }
+
     pub fn ranks(&self) -> u32 {
         self.boxes * self.gpus
     }
@@ -133,9 +140,16 @@ impl BoxLinks {
     fn new(network: &Network, plane: &Plane, used: &[u32], is_inside: &dyn Fn(u32) -> bool) -> Self {
         let accelerators = plane.accelerators();
         let leaving = |node: u32| plane.leaving(node).map(|id| (plane.link(id).to, gbytes(network, plane, id)));
-        // NVSwitches have cables to accelerators only; a switch of PCIe leads to a CPU or to an interface.
+        // NVSwitches have cables to accelerators only; a switch of PCIe leads to a CPU or to an interface. Where GPUs
+        // have direct NVLinks, such a node is the only CPU of the box.
+        let is_direct = (0..accelerators)
+            .filter(|&gpu| is_inside(gpu))
+            .any(|gpu| leaving(gpu).any(|(to, _)| to < accelerators && is_inside(to)));
         let is_nvswitch = |node: u32| {
-            node >= accelerators && is_inside(node) && leaving(node).all(|(to, _)| to < accelerators && is_inside(to))
+            !is_direct
+                && node >= accelerators
+                && is_inside(node)
+                && leaving(node).all(|(to, _)| to < accelerators && is_inside(to))
         };
         let count = used.len();
         let mut found = Self {

@@ -254,6 +254,23 @@ fn facts_are_read_from_presets_by_links_and_interfaces() {
     near(mesh.nvlink, 120.0);
     // The double link of GPUs 0 and 1.
     near(mesh.pairs[1], 40.0);
+    // GPUs of PCIe around their only CPU, and NVLinks between the first two: the CPU is no NVSwitch.
+    for gpus in [2, 3, 4] {
+        let mut edges: String = (0..gpus).map(|gpu| format!("{gpu} {gpus} gbps=252 measured=192\n")).collect();
+        edges += "0 1 gbps=2400\n";
+        let text = format!(
+            "name = 'pairs'\nkind = 'network'\nplanes = 1\nlink_gbps = 2400\nlink_latency_ns = 1\ninput_latency_ns = 0\n\
+             output_latency_ns = 0\npacket_bytes = 4096\nbuffer_bytes = 65536\n[gpu]\narchitecture = 'ampere'\nnvlinks = \
+             12\n[topology]\nname = 'graph'\naccelerators = {gpus}\nedges = '''\n{edges}'''\n"
+        );
+        let pairs = read(Machine::from_toml(&text, "pairs").unwrap()).unwrap();
+        assert!(!pairs.has_nvswitch);
+        near(pairs.pcie, 31.5);
+        let counted = Facts { pcie: 24.0, ..pairs.clone() };
+        let nccl = Nccl::new(pairs.with_pcie_of(&counted), None).unwrap();
+        // A ring of all GPUs takes PCIe, unless the pair is all there is.
+        assert_eq!((nccl.graphs.over_nvlink, nccl.facts.pcie), (gpus == 2, 24.0));
+    }
     let refused = read(Machine::preset("mi300x").unwrap()).unwrap_err();
     assert!(refused.contains("[gpu]") && refused.contains("architecture"), "{refused}");
 }

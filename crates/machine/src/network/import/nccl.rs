@@ -9,6 +9,9 @@
 //!
 //! A device that is cut in partitions has several `<gpu>` in one `<pci>`, each a rank of its own (NCCL, MLOPart).
 //!
+//! As in NCCL, a `<gpu>` without `rank` and what follows it in its `<pci>`, each further `<nic>` of a `<pci>`, and a
+//! `<net>` without `dev` or with `net="0"` are no part of the machine. A note names what is left out.
+//!
 //! GPUs are accelerators, in the order of their ranks, or devices where ranks repeat. Switches of PCIe and CPUs are
 //! switches. All NVSwitches are one switch, as in NCCL. Switches that lead nowhere are left out. Rates are those of
 //! NCCL and RCCL: GB/s of an NVLink by `sm` (60: 18, 70 and 80: 20, 86: 12, 90: 20.6, 100: 40.1), of an xGMI link by
@@ -81,6 +84,8 @@ struct Server {
     gpu: Option<Gpu>,
     /// Speeds of PCIe that NCCL does not know.
     unknown_speeds: BTreeSet<String>,
+    /// Elements that NCCL leaves out.
+    left_out: Vec<String>,
 }
 
 fn read(text: &str, asked: &Asked) -> Result<Network, Refusal> {
@@ -96,7 +101,11 @@ fn read(text: &str, asked: &Asked) -> Result<Network, Refusal> {
     let found = Reader::read(&system)?.without_dead_ends(asked.boxes > 1);
     let gpus = found.kinds.iter().filter(|kind| matches!(kind, Kind::Gpu(..))).count();
     if gpus == 0 {
-        return Err("the topology has no GPUs; run the program that writes it on all of them".to_owned().into());
+        let why = found.left_out.first().map_or_else(
+            || "run the program that writes it on all of them".to_owned(),
+            |first| format!("NCCL leaves out {first}"),
+        );
+        return Err(format!("the topology has no GPUs; {why}").into());
     }
     let nics = found.kinds.iter().filter(|kind| matches!(kind, Kind::Nic(_))).count();
     if asked.boxes > 1 && nics == 0 {
@@ -180,8 +189,13 @@ impl Reader {
         if !is_known {
             self.found.unknown_speeds.insert(xml::short(element.text("link_speed")?));
         }
-        let child = |name: &str| element.children.iter().find(|e| e.name == name);
-        let gpus: Vec<&Element> = element.children.iter().filter(|e| e.name == "gpu").collect();
+        let of_name = |name: &'static str| element.children.iter().filter(move |e| e.name == name);
+        let gpus: Vec<&Element> = of_name("gpu").take_while(|gpu| gpu.find("rank").is_some()).collect();
+        let has_all = gpus.len() == of_name("gpu").count();
+        if let Some(gpu) = of_name("gpu").nth(gpus.len()) {
+            let bus = xml::short(element.text("busid")?);
+            self.found.left_out.push(format!("the <gpu> of {bus} in line {}, which has no rank", gpu.line));
+        }
         if !gpus.is_empty() {
             let bus = bus(element.text("busid")?);
             let refused = |message| Err(Refusal { line: Some(element.line), message });
@@ -213,10 +227,15 @@ impl Reader {
                 let links = gpu.children.iter();
                 linked.extend(links.map(|e| Linked { element: e, gpu: node, gpu_element: gpu, cpu, host }));
             }
-        } else if let Some(nic) = child("nic") {
+        }
+        if let Some(nic) = of_name("nic").next().filter(|_| has_all) {
             let node = self.nic(nic)?;
             self.found.cables.push((parent, node, rate));
-        } else {
+            if let Some(second) = of_name("nic").nth(1) {
+                let bus = xml::short(element.text("busid")?);
+                self.found.left_out.push(format!("the second <nic> of {bus} in line {}", second.line));
+            }
+        } else if of_name("gpu").next().is_none() {
             let node = self.found.node(Kind::Pci);
             self.found.cables.push((parent, node, rate));
             for child in &element.children {
@@ -229,8 +248,14 @@ impl Reader {
     fn nic(&mut self, nic: &Element) -> Result<usize, Refusal> {
         let mut rate = 0.0;
         for net in nic.children.iter().filter(|e| e.name == "net") {
-            // Megabits a second; NCCL takes 10 Gb/s where a plugin states none.
-            let speed = if net.find("speed").is_some() { net.number("speed", 0, 1 << 40)? } else { 0 };
+            let is_net = net.stated("net", i64::MIN, i64::MAX)? != Some(0);
+            if !is_net || net.find("dev").is_none() {
+                let why = if is_net { "has no dev" } else { "is no network device" };
+                self.found.left_out.push(format!("the <net> in line {}, which {why}", net.line));
+                continue;
+            }
+            // Megabits a second; NCCL takes 10 Gb/s where a plugin states none, or -1.
+            let speed = if net.find("speed").is_some() { net.number("speed", i32::MIN.into(), 1 << 40)? } else { 0 };
             rate += if speed > 0 { speed as f64 / 8000.0 } else { 1.25 };
         }
         Ok(self.found.node(Kind::Nic(rate)))
@@ -332,6 +357,7 @@ impl Server {
             switched_sm: self.switched_sm,
             gpu: self.gpu,
             unknown_speeds: self.unknown_speeds,
+            left_out: self.left_out,
             ..Self::default()
         };
         for node in (0..self.kinds.len()).filter(|&node| !gone[node]) {
@@ -423,6 +449,11 @@ impl Server {
             made.notes.push(format!("of GPUs with sm {sm} the NVSwitches {what}"));
         }
         made.notes.extend(self.odd(&numbers));
+        if let Some(first) = self.left_out.first() {
+            let more = self.left_out.len() - 1;
+            let others = if more > 0 { format!(", and {more} more like that") } else { String::new() };
+            made.notes.push(format!("NCCL leaves out {first}{others}, and so does this machine"));
+        }
         let unknown: Vec<&str> = self.unknown_speeds.iter().take(MOST_LISTED).map(String::as_str).collect();
         if !unknown.is_empty() {
             let speeds = unknown.join("', '");
@@ -449,7 +480,7 @@ impl Server {
         let mut rates: BTreeMap<usize, f64> = BTreeMap::new();
         for (node, _) in self.kinds.iter().enumerate().filter(|(_, kind)| matches!(kind, Kind::Gpu(..))) {
             let own = self.cables.iter().filter(|&&(a, b, _)| (a == node && is_fast(b)) || (b == node && is_fast(a)));
-            rates.insert(numbers[node], own.map(|cable| cable.2.measured).sum());
+            rates.insert(numbers[node], own.fold(0.0, |all, cable| all + cable.2.measured));
         }
         let has_switch = self.kinds.contains(&Kind::NvSwitch);
         let most = rates.values().copied().fold(0.0, f64::max);
@@ -459,12 +490,12 @@ impl Server {
         if most == 0.0 || odd.is_empty() {
             return None;
         }
-        let gpus = if odd.len() == 1 { "GPU" } else { "GPUs" };
+        let (gpus, have) = if odd.len() == 1 { ("GPU", "has") } else { ("GPUs", "have") };
         let listed: Vec<String> =
             odd.iter().take(MOST_LISTED).map(|(gpu, rate)| format!("{gpu} ({rate:.1} GB/s)")).collect();
         let more = odd.len().checked_sub(MOST_LISTED + 1).map_or(String::new(), |n| format!(" and {} more", n + 1));
         Some(format!(
-            "{gpus} {}{more} have slower links to other GPUs than the rest ({most:.1} GB/s): look at the file, or at the box",
+            "{gpus} {}{more} {have} slower links to other GPUs than the rest ({most:.1} GB/s): look at the file, or at the box",
             listed.join(", ")
         ))
     }

@@ -107,7 +107,7 @@ fn dies_on_xgmi() {
 fn two_gpus(of_a: &[u32], of_b: &[u32]) -> String {
     let gpu = |at: char, to: char, counts: &[u32]| {
         let links = counts.iter().map(|n| format!("<nvlink target='{to}' count='{n}' tclass='0x030200'/>"));
-        format!("<pci busid='{at}'><gpu sm='80'>{}</gpu></pci>", links.collect::<String>())
+        format!("<pci busid='{at}'><gpu rank='0' sm='80'>{}</gpu></pci>", links.collect::<String>())
     };
     format!("<system><cpu>{}{}</cpu></system>", gpu('a', 'b', of_a), gpu('b', 'a', of_b))
 }
@@ -141,7 +141,7 @@ fn cpus_are_linked_at_the_rate_of_their_model() {
         ("arch='arm64'", 6.0),
         ("arch='ppc64'", 32.0),
     ] {
-        let half = |bus: char| format!("<cpu {cpu}><pci busid='{bus}'><gpu/></pci></cpu>");
+        let half = |bus: char| format!("<cpu {cpu}><pci busid='{bus}'><gpu rank='0'/></pci></cpu>");
         let (network, topology) = nccl(&format!("<system>{}{}</system>", half('a'), half('b')));
         assert_eq!(between(&network, &*topology, 2, 3), expected, "{cpu}");
     }
@@ -152,7 +152,7 @@ fn cpus_are_linked_at_the_rate_of_their_model() {
 fn hosts_on_one_nvswitch_are_one_machine() {
     let host = |name: u32| {
         format!(
-            "<cpu host_hash='{name}'><pci busid='a'><gpu sm='100'><nvlink target='c' count='18' tclass='0x068000'/></gpu></pci></cpu>"
+            "<cpu host_hash='{name}'><pci busid='a'><gpu rank='0' sm='100'><nvlink target='c' count='18' tclass='0x068000'/></gpu></pci></cpu>"
         )
     };
     let (network, topology) = nccl(&format!("<system>{}{}</system>", host(1), host(2)));
@@ -200,15 +200,15 @@ fn what_is_no_topology_is_refused_in_one_sentence() {
         nccl("<system><cpu/></system>"),
         "file: the topology has no GPUs; run the program that writes it on all of them"
     );
-    let gpu = "<pci busid='0000:01:00.0'><gpu dev='0' sm='80'/></pci>";
+    let gpu = "<pci busid='0000:01:00.0'><gpu rank='0' dev='0' sm='80'/></pci>";
     assert_eq!(
         nccl(&format!("<system><cpu>\n{gpu}\n{gpu}</cpu></system>")),
         "file, line 3: two GPUs have the busid 0000:01:00.0"
     );
-    let link = "<pci busid='1'><gpu sm='80'>\n<nvlink target='2' tclass='0x068000' count='-1'/></gpu></pci>";
+    let link = "<pci busid='1'><gpu rank='0' sm='80'>\n<nvlink target='2' tclass='0x068000' count='-1'/></gpu></pci>";
     assert!(nccl(&format!("<system><cpu>{link}</cpu></system>")).starts_with("file, line 2: count=\"-1\" of <nvlink>"));
     assert!(nccl(&format!("<system>{}</system>", "<cpu/>".repeat(1025))).contains("more than 1024 <cpu>"));
-    let apart = "<system><cpu host_hash='1'><pci busid='1'><gpu/></pci></cpu><cpu host_hash='2'><pci busid='1'><gpu/></pci></cpu></system>";
+    let apart = "<system><cpu host_hash='1'><pci busid='1'><gpu rank='0'/></pci></cpu><cpu host_hash='2'><pci busid='1'><gpu rank='0'/></pci></cpu></system>";
     assert!(nccl(apart).contains("has GPUs of 2 hosts that no NVSwitch joins"));
     assert_eq!(
         read_as("nccl-topo", MI250.replace("speed=\"1000\"", "speed=\"x\"").as_str(), 1, None).unwrap_err(),
@@ -274,6 +274,39 @@ fn numbers_of_gpus_are_numbers() {
     }
 }
 
+/// What NCCL leaves out is left out by name.
+#[test]
+fn what_nccl_leaves_out_is_named() {
+    let gpu = |at: usize, gpus: &str| format!("<pci busid='{at}'>{gpus}</pci>");
+    let ranked = |at: usize| format!("<gpu rank='{at}' sm='80'/>");
+    let nic = |nets: &str| format!("<nic>{nets}</nic>");
+    let net = "<net dev='0' speed='200000'/>";
+    let (two, more) = (format!("{}{}", gpu(0, &ranked(0)), gpu(1, &ranked(1))), gpu(2, "<gpu sm='80'/>"));
+    let cases: &[(String, u32, f64, &str)] = &[
+        (gpu(3, &nic(net)), 2, 25.0, ""),
+        (gpu(3, &format!("{}{}", nic(net), nic(net))), 2, 25.0, "the second <nic> of 3 in line 1"),
+        (gpu(3, &nic(&format!("{net}{net}"))), 2, 50.0, ""),
+        (gpu(3, &nic(&format!("{net}<net speed='200000'/>"))), 2, 25.0, "the <net> in line 1, which has no dev"),
+        (gpu(3, &nic(&format!("{net}<net dev='1' net='0'/>"))), 2, 25.0, "which is no network device"),
+        (gpu(3, &nic("<net dev='0' speed='-1'/>")), 2, 1.25, ""),
+        (format!("{}{more}", gpu(3, &nic(net))), 2, 25.0, "the <gpu> of 2 in line 1, which has no rank"),
+        (gpu(3, &format!("{}{}", ranked(2), nic(net))), 3, 25.0, ""),
+    ];
+    for (part, gpus, gbytes, said) in cases {
+        let text = format!("<system><cpu>{two}{part}</cpu></system>");
+        let network = read_as("nccl-topo", &text, 2, None).unwrap();
+        let topology = network.whole_topology("file").unwrap();
+        assert_eq!(topology.accelerators(), 2 * gpus, "{part}");
+        let uplinks = network.topology["uplinks"].as_str().unwrap();
+        assert!(uplinks.contains(&format!("gbps={} ", 8.0 * gbytes)) && uplinks.lines().count() == 1, "{uplinks}");
+        let notes: Vec<_> = network.notes.iter().filter(|note| note.contains("NCCL leaves out")).collect();
+        assert_eq!(notes.len(), usize::from(!said.is_empty()), "{notes:?}");
+        assert!(notes.iter().all(|note| note.contains(said)), "{notes:?}");
+    }
+    let e = read_as("nccl-topo", &format!("<system><cpu>{more}</cpu></system>"), 1, None).unwrap_err();
+    assert!(e.contains("no GPUs; NCCL leaves out the <gpu> of 2 in line 1, which has no rank"), "{e}");
+}
+
 /// Several ranks of one device (NCCL, MLOPart), as NVIDIA's documentation of NCCL shows them.
 #[test]
 fn partitions_of_a_device_are_gpus_of_their_own() {
@@ -307,6 +340,7 @@ fn gpus_of_nvidia_are_stated_with_their_links() {
     let gpu = network.gpu.expect("all GPUs state their sm");
     assert_eq!((gpu.architecture, gpu.nvlinks), (Architecture::Hopper, Some(18)));
     // A GPU without sm may be of another maker.
-    let none = "<system><cpu><pci busid='1'><gpu/></pci><pci busid='2'><gpu sm='80'/></pci></cpu></system>";
+    let none =
+        "<system><cpu><pci busid='1'><gpu rank='0'/></pci><pci busid='2'><gpu rank='0' sm='80'/></pci></cpu></system>";
     assert_eq!(nccl(none).0.gpu, None);
 }

@@ -64,8 +64,10 @@ pub(super) fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Ru
 
 /// Sentences on what the simulated times of a file leave out beside the notes of its machine.
 pub fn notes(file: &File) -> Vec<String> {
+    let Some(blocks) = &file.blocks else { return Vec::new() };
+    let unserved = blocks.unserved().map(str::to_owned);
     let network = file.machine.as_ref().and_then(|machine| machine.get::<Network>());
-    let Some((blocks, network)) = file.blocks.as_ref().zip(network) else { return Vec::new() };
+    let Some(network) = network else { return unserved.into_iter().collect() };
     let stated = network.thread_block.unwrap_or_default();
     let bare = blocks.protocols().into_iter().filter(|&protocol| stated.of(protocol).gb_per_second.is_none());
     let note = |protocol: Protocol| {
@@ -76,7 +78,7 @@ pub fn notes(file: &File) -> Vec<String> {
             network.name
         )
     };
-    bare.map(note).collect()
+    unserved.into_iter().chain(bare.map(note)).collect()
 }
 
 /// What tasks are charged in picoseconds.
