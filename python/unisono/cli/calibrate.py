@@ -10,12 +10,12 @@ from unisono.base.files import check_writable, write
 from unisono.calibration import POOR, Calibration, Levels, calibrate_levels
 from unisono.calibration import calibrate as measure
 from unisono.cli._calibrate_logs import calibrate_from
-from unisono.cli._measurements import note_shared_cores
+from unisono.cli._measurements import import_alike, note_shared_cores
 from unisono.cli._options import json_option
 from unisono.cli._output import number, print_fields, print_json, print_lines, print_table, progress
 from unisono.cli._sources import OF_LOGS, refuse_unused
 from unisono.cli._types import MACHINE
-from unisono.mpi.library import check_several, import_mpi, together
+from unisono.mpi.library import check_several, together
 
 __all__ = ["calibrate"]
 
@@ -63,7 +63,7 @@ def calibrate(
     if machine is not None or points is not None:
         raise click.UsageError("--machine and --points go with --from LOG; without it this machine is measured")
     name = name or "calibrated"
-    mpi = import_mpi(measures=True)
+    mpi = import_alike()
 
     def check() -> None:
         if not output.endswith(".toml"):
@@ -71,7 +71,9 @@ def calibrate(
         if rounds < 10:
             raise InputError(f"--rounds is {rounds}, and a median needs at least 10")
         check_several(mpi.COMM_WORLD, "a calibration", "calibrate -o machine.toml")
-        check_writable(output)
+        # The nodes of other ranks need not have its folder.
+        if mpi.COMM_WORLD.rank == 0:
+            check_writable(output)
 
     together(mpi.COMM_WORLD, check)
     note_shared_cores(mpi, mpi.COMM_WORLD)
