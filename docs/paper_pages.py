@@ -15,10 +15,10 @@ _HEAD = """# {title}
 
 `python docs/generate.py` generates this page from `papers/{paper}/claims.toml`, and a test compares the two.
 `unisono reproduce {paper}` computes every row. A row is one computation, and several rows may decide one statement of
-the paper. The words that give a threshold are quoted after the statement. Rows apart decide none: they keep a bound of this
-project (own), a constant was fitted to them (calibrated), their threshold or both of their values are this project's (self),
-or the paper's number is known from memory only (recalled). The tests fail if a row misses without a derivation, or if a row
-with a derivation holds.
+the paper. The words that give a threshold are quoted after the statement. Rows apart decide none: they keep a bound of
+this project (own), a constant was fitted to them (calibrated), their threshold or both of their values are this
+project's (self), or the paper's number is known from memory only (recalled). The tests fail if a row misses without a
+derivation, or if a row with a derivation holds.
 
 ## Rows
 | row | section | statement | reported | comparison | verdict |
