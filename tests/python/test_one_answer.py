@@ -65,7 +65,8 @@ def test_a_workload_of_a_file_takes_one_time(level: str, tmp_path: Path) -> None
 def test_collectives_alone_take_what_discovery_predicts(program: str, machine: str) -> None:
     script = str(ROOT / "examples" / "tasks" / f"{program}.py")
     discovered = call("discover", script, "--nodes", "16", "--machine", machine, "--json").json["predicted"]
-    timed = call("workload", "--from", script, "--ranks", "16", "--machine", machine, "--json").json
+    rates = ("--tflops", "1000", "--memory-gb-per-second", "1000")
+    timed = call("workload", "--from", script, "--ranks", "16", "--machine", machine, *rates, "--json").json
     assert timed["communication_seconds"] == pytest.approx(discovered["seconds"], rel=1e-9)
 
 
@@ -99,8 +100,8 @@ def test_plans_for_files_of_gpus_have_one_clock(target: str) -> None:
 
 #: Parts of presets: whole rows and others, of grids, boxes and lines.
 PARTS = [
-    ("dgx-a100-x2", "16"), ("dgx-a100-x4", "8"), ("dgx-a100-x4", "24"), ("torus2d-small", "64"), ("torus2d-small", "48"),
-    ("hx2mesh-small", "4x8"), ("fattree-small", "16"), ("dgx2", "16"), ("archer", "6"), ("wse2", "3x4"), ("wse2", "5"),
+    ("dgx-a100-x2", "16"), ("dgx-a100-x4", "8"), ("dgx-a100-x4", "24"), ("torus2d-small", "64"),
+    ("torus2d-small", "48"), ("hx2mesh-small", "4x8"), ("fattree-small", "16"), ("dgx2", "16"), ("archer", "6"), ("wse2", "3x4"), ("wse2", "5"),
 ]  # fmt: skip
 
 
