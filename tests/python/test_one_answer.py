@@ -100,8 +100,9 @@ def test_plans_for_files_of_gpus_have_one_clock(target: str) -> None:
 
 #: Parts of presets: whole rows and others, of grids, boxes and lines.
 PARTS = [
-    ("dgx-a100-x2", "16"), ("dgx-a100-x4", "8"), ("dgx-a100-x4", "24"), ("torus2d-small", "64"),
-    ("torus2d-small", "48"), ("hx2mesh-small", "4x8"), ("fattree-small", "16"), ("dgx2", "16"), ("archer", "6"), ("wse2", "3x4"), ("wse2", "5"),
+    ("dgx-a100-x2", "16"), ("dgx-a100-x4", "8"), ("dgx-a100-x4", "24"),
+    ("torus2d-small", "64"), ("torus2d-small", "48"), ("hx2mesh-small", "4x8"),
+    ("fattree-small", "16"), ("dgx2", "16"), ("archer", "6"), ("wse2", "3x4"), ("wse2", "5"),
 ]  # fmt: skip
 
 
