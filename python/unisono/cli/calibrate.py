@@ -79,15 +79,16 @@ def calibrate(
     note_shared_cores(mpi, mpi.COMM_WORLD)
     with progress("calibrating") as on_step:
         measured = calibrate_levels(rounds, on_step) if levels else measure(rounds, on_step)
-    if measured is None:
-        return 0
-    made = measured.machine(name)
+    made = {} if measured is None else measured.machine(name)
     comment = (
         "# Measured by `unisono calibrate`; times are medians over rounds, nanoseconds. [fit] holds what they rest\n"
         "# on: minima, the largest relative distance of a measurement from its line, and the measurements\n"
         "# themselves as [bytes or peers, median, minimum].\n"
     )
-    write(output, comment + tomli_w.dumps(made))
+    # Ranks end alike where the file cannot be written.
+    together(mpi.COMM_WORLD, lambda: None if measured is None else write(output, comment + tomli_w.dumps(made)))
+    if measured is None:
+        return 0
     if as_json:
         print_json({**made, "residuals": made["fit"]["residuals"], "file": output})
     else:
