@@ -233,7 +233,7 @@ impl Machine {
         shape.map(|s| Ok(pyo3::types::PyTuple::new(py, s.dims())?.into_any())).transpose()
     }
 
-    /// The ranks along each dimension of the part, as plans state them; `None` where the machine has no ranks of its own.
+    /// The ranks along each dimension of the part, as plans state them; `None` where the machine has none of its own.
     #[getter]
     fn extents<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let asked = match &self.part {

@@ -217,8 +217,8 @@ fn mistakes_are_named() {
     );
 }
 
-/// A group lies in the rows and columns of its dimension, alone as beside others: by `bucket`, 5194816 floats go over four
-/// links of 4 x 50 GB/s, there and back, and 4 x 31 messages of 80 ns and twice 1 ns.
+/// A group lies in the rows and columns of its dimension, alone as beside others: by `bucket`, 5194816 floats go over
+/// four links of 4 x 50 GB/s, there and back, and 4 x 31 messages of 80 ns and twice 1 ns.
 #[test]
 fn on_a_torus() {
     let torus = Machine::preset("torus2d-small").unwrap();
