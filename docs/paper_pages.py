@@ -15,9 +15,10 @@ _HEAD = """# {title}
 
 `python docs/generate.py` generates this page from `papers/{paper}/claims.toml`, and a test compares the two.
 `unisono reproduce {paper}` computes every row. A row is one computation, and several rows may decide one statement of
-the paper. Rows apart decide none: they keep a bound of this project (own), a constant was fitted to them (calibrated),
-or both of their values are this project's (self). The tests fail if a row misses without a derivation, or if a row with
-a derivation holds.
+the paper. The words that give a threshold are quoted after the statement. Rows apart decide none: they keep a bound of
+this project (own), a constant was fitted to them (calibrated), their threshold or both of their values are this
+project's (self), or the paper's number is known from memory only (recalled). The tests fail if a row misses without a
+derivation, or if a row with a derivation holds.
 
 ## Rows
 | row | section | statement | reported | comparison | verdict |
@@ -79,7 +80,8 @@ def _row(row: dict[str, Any]) -> str:
     reported = _value(row["reported"]) if "reported" in row else f"`{row['formula']}`"
     margin = f" ± {_value(row['tolerance'])}" if row["tolerance"] else ""
     compared = f"{row['compare']}{margin}, {row['unit']}"
-    return f"| {name} | {row['section']} | {_cell(row['text'])} | {_cell(reported)} | {_cell(compared)} | {verdict} |\n"
+    statement = _cell(row["text"] + (f' ("{row["words"]}")' if "words" in row else ""))
+    return f"| {name} | {row['section']} | {statement} | {_cell(reported)} | {_cell(compared)} | {verdict} |\n"
 
 
 def _value(value: Any) -> str:

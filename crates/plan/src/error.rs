@@ -3,6 +3,7 @@
 use unisono_algorithms::AlgorithmError;
 use unisono_base::limits::OverLimit;
 use unisono_collective::CollectiveError;
+use unisono_lower::wafer::LowerError;
 use unisono_machine::MachineError;
 use unisono_schedule::{MoreNodes, stored::StoreError};
 
@@ -22,6 +23,8 @@ pub enum PlanError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Workload(#[from] WorkloadError),
+    #[error(transparent)]
+    Lower(#[from] LowerError),
     #[error("'{found}' is not a model; accepted are {accepted}")]
     Model { found: String, accepted: String },
     #[error("root {row},{col} names a PE of a grid; {machine} has ranks, so name one by its number")]
@@ -107,6 +110,7 @@ impl PlanError {
                 | Self::NotForMpi { .. }
                 | Self::NoLibraryTime(_)
                 | Self::NotOffered { .. }
+                | Self::Lower(LowerError::Dtype { .. })
                 | Self::Algorithm(AlgorithmError::Unsupported { .. })
         )
     }

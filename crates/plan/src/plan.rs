@@ -17,6 +17,9 @@ use crate::{
     targets::kind_of,
 };
 
+/// The model of networks by which schedules are simulated, without thread blocks.
+const PACKETS: &str = "packets";
+
 pub struct Plan {
     pub problem: Problem,
     /// Best first; never empty. Those that the target of emitted code cannot express come last.
@@ -70,6 +73,14 @@ fn planned(
 ) -> Result<Plan, PlanError> {
     let (target, c) = (&problem.target, problem.collective);
     let emitter = form.as_ref().and_then(Format::emitter);
+    if let Some(emitter) = emitter
+        && !emitter.protocols().is_empty()
+        && problem.target.model() == PACKETS
+    {
+        let accepted =
+            format!("links and data-sheet for {}, whose files are timed by their thread blocks", emitter.name());
+        return Err(PlanError::Model { found: PACKETS.to_owned(), accepted });
+    }
     if emitter.is_some() {
         check_counted(&c)?;
     }

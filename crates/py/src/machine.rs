@@ -7,7 +7,7 @@ use unisono_algorithms::Means;
 use unisono_base::narrow;
 use unisono_machine::{
     Machine as Description, PRESETS, Shape, Wafer,
-    network::{DATA_SHEET, Network},
+    network::{AcceleratorGrid, DATA_SHEET, Network},
 };
 use unisono_plan::{Part, kind_of, require};
 
@@ -229,6 +229,22 @@ impl Machine {
         })?;
         let shape = shape.map_err(input)?;
         shape.map(|s| Ok(pyo3::types::PyTuple::new(py, s.dims())?.into_any())).transpose()
+    }
+
+    /// The ranks along each dimension of the part, as plans state them; `None` where the machine has none of its own.
+    #[getter]
+    fn extents<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let asked = match &self.part {
+            Part::All => None,
+            Part::Shape(shape) => Some(*shape),
+            Part::Nodes(_) | Part::Places(_) => return self.shape(py),
+        };
+        let Some(network) = self.description.get::<Network>() else { return self.shape(py) };
+        let grid = detached(py, || {
+            let extents = network.topology(&network.name)?.extents();
+            AcceleratorGrid::new(&network.name, &extents, asked)
+        })?;
+        Ok(Some(PyTuple::new(py, grid.map_err(input)?.extents)?.into_any()))
     }
 
     #[getter]

@@ -2,14 +2,37 @@
 
 from math import exp, nan
 from typing import Any
+from zlib import crc32
 
 import click
 
 from unisono.base import interrupts
 from unisono.cli._output import counted, print_json, print_lines, print_table, progress
 from unisono.mpi.groups import shared_cores
+from unisono.mpi.library import check_alike, import_mpi
 
-__all__ = ["judge", "note_shared_cores"]
+__all__ = ["ALIKE", "fingerprint", "import_alike", "judge", "note_shared_cores"]
+
+#: The end of a message about ranks that differ.
+ALIKE = "start all ranks with the same options and files"
+
+
+def import_alike() -> Any:
+    """The module ``mpi4py.MPI`` for measurements; refuses ranks that were started with unlike words."""
+    mpi = import_mpi(measures=True)
+    context = click.get_current_context()
+    said: dict[str, object] = {"the command": context.info_name}
+    for param in context.command.params:
+        if param.name is not None and param.name in context.params:
+            is_option = isinstance(param, click.Option)
+            said[max(param.opts, key=len) if is_option else param.human_readable_name] = context.params[param.name]
+    check_alike(mpi.COMM_WORLD, said, ALIKE)
+    return mpi
+
+
+def fingerprint(content: bytes) -> str:
+    """A short text that differs where contents do."""
+    return f"{len(content)} bytes with CRC-32 {crc32(content):08x}"
 
 
 def note_shared_cores(mpi: Any, world: Any) -> None:

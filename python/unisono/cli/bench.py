@@ -10,14 +10,14 @@ from unisono import Error, InputError, load_plans
 from unisono.base.facts import reduces
 from unisono.base.inputs import parse_bytes
 from unisono.base.reports import PlanRow
-from unisono.cli._measurements import note_shared_cores
+from unisono.cli._measurements import ALIKE, fingerprint, import_alike, note_shared_cores
 from unisono.cli._options import json_option
 from unisono.cli._output import params_text, print_json, print_lines, print_table, progress
 from unisono.cli._types import COLLECTIVE
 from unisono.measuring import Timing, checksum, contest
 from unisono.mpi.collectives import MEASURED, Collectives, buffers
 from unisono.mpi.groups import nodes
-from unisono.mpi.library import check_several, import_mpi, together
+from unisono.mpi.library import check_alike, check_several, together
 
 __all__ = ["bench", "sizes_of"]
 
@@ -37,7 +37,7 @@ _MOST_COUNT = 2**31 - 1
 @json_option
 def bench(collective: str, plan_file: str, vs: str, sizes: str, rounds: int, as_json: bool) -> int:  # noqa: ARG001
     """Times COLLECTIVE by the plan and by the library, turn by turn, under mpiexec."""
-    mpi = import_mpi(measures=True)
+    mpi = import_alike()
     world = mpi.COMM_WORLD
 
     per_node = max(map(len, nodes(mpi, world)))
@@ -64,6 +64,7 @@ def bench(collective: str, plan_file: str, vs: str, sizes: str, rounds: int, as_
         return counts, rows
 
     counts, table = together(world, checked)
+    check_alike(world, {f"the content of '{plan_file}'": fingerprint(Path(plan_file).read_bytes())}, ALIKE)
     note_shared_cores(mpi, world)
     contestants = [Collectives(mpi, world), Collectives(mpi, world, plan_file)]
     notes = _notes(table, contestants[0].conditions(), plan_file)

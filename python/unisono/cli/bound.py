@@ -69,7 +69,7 @@ def bound(as_json: bool, **options: Any) -> None:
             {
                 "collective": request.collective,
                 "machine": machine.name,
-                "shape": machine.shape,
+                "shape": machine.extents,
                 "elements": count,
                 "dtype": request.dtype,
                 # Bounds use the data sheet, whatever was measured.

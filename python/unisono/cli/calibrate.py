@@ -10,12 +10,12 @@ from unisono.base.files import check_writable, write
 from unisono.calibration import POOR, Calibration, Levels, calibrate_levels
 from unisono.calibration import calibrate as measure
 from unisono.cli._calibrate_logs import calibrate_from
-from unisono.cli._measurements import note_shared_cores
+from unisono.cli._measurements import import_alike, note_shared_cores
 from unisono.cli._options import json_option
 from unisono.cli._output import number, print_fields, print_json, print_lines, print_table, progress
 from unisono.cli._sources import OF_LOGS, refuse_unused
 from unisono.cli._types import MACHINE
-from unisono.mpi.library import check_several, import_mpi, together
+from unisono.mpi.library import check_several, together
 
 __all__ = ["calibrate"]
 
@@ -63,7 +63,7 @@ def calibrate(
     if machine is not None or points is not None:
         raise click.UsageError("--machine and --points go with --from LOG; without it this machine is measured")
     name = name or "calibrated"
-    mpi = import_mpi(measures=True)
+    mpi = import_alike()
 
     def check() -> None:
         if not output.endswith(".toml"):
@@ -71,21 +71,24 @@ def calibrate(
         if rounds < 10:
             raise InputError(f"--rounds is {rounds}, and a median needs at least 10")
         check_several(mpi.COMM_WORLD, "a calibration", "calibrate -o machine.toml")
-        check_writable(output)
+        # The nodes of other ranks need not have its folder.
+        if mpi.COMM_WORLD.rank == 0:
+            check_writable(output)
 
     together(mpi.COMM_WORLD, check)
     note_shared_cores(mpi, mpi.COMM_WORLD)
     with progress("calibrating") as on_step:
         measured = calibrate_levels(rounds, on_step) if levels else measure(rounds, on_step)
-    if measured is None:
-        return 0
-    made = measured.machine(name)
+    made = {} if measured is None else measured.machine(name)
     comment = (
         "# Measured by `unisono calibrate`; times are medians over rounds, nanoseconds. [fit] holds what they rest\n"
         "# on: minima, the largest relative distance of a measurement from its line, and the measurements\n"
         "# themselves as [bytes or peers, median, minimum].\n"
     )
-    write(output, comment + tomli_w.dumps(made))
+    # Ranks end alike where the file cannot be written.
+    together(mpi.COMM_WORLD, lambda: None if measured is None else write(output, comment + tomli_w.dumps(made)))
+    if measured is None:
+        return 0
     if as_json:
         print_json({**made, "residuals": made["fit"]["residuals"], "file": output})
     else:

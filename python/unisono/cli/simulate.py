@@ -243,7 +243,7 @@ def _asked(
     size = None if what is None else what.elements * unisono.dtypes()[what.dtype]
     known: dict[str, Any] = {
         "machine": None if machine is None else machine.name,
-        "shape": None if machine is None or what is None else machine.shape,
+        "shape": None if machine is None or what is None else machine.extents,
         "nodes": described.get("node_dims"),
         "bytes": size,
         "sim": simulator,

@@ -1,5 +1,6 @@
 """`unisono tune`: a plan file by measurement, under mpiexec."""
 
+import json
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -11,7 +12,7 @@ from unisono.base import names
 from unisono.base.files import check_writable
 from unisono.base.messages import shown
 from unisono.cli._completion import of_names
-from unisono.cli._measurements import judge, note_shared_cores
+from unisono.cli._measurements import ALIKE, fingerprint, import_alike, judge, note_shared_cores
 from unisono.cli._options import json_option
 from unisono.cli._output import counted, params_text, print_json, print_lines, print_table, progress
 from unisono.cli._sources import JUDGED, refuse_unused
@@ -22,7 +23,7 @@ from unisono.machines.descriptions import of_ranks
 from unisono.mpi.collectives import MEASURED, Collectives
 from unisono.mpi.exports import FORMATS, other_library, says
 from unisono.mpi.groups import counts as whole_numbers
-from unisono.mpi.library import check_several, import_mpi, together
+from unisono.mpi.library import check_alike, check_several, together
 from unisono.sampled_tuning import tune_share
 from unisono.tuning import LIBRARY, MOSTLY, SHORT, Cell, groups, rows_of
 from unisono.tuning import tune as measure
@@ -108,7 +109,7 @@ def tune(
         if collectives or machine or output:
             raise InputError("--from judges all collectives of the measurements, without COLLECTIVE, --machine and -o")
         return judge(results, 0.25 if share is None else share, as_json)
-    mpi = import_mpi(measures=True)
+    mpi = import_alike()
     world = mpi.COMM_WORLD
     wished, model, file = together(world, lambda: _needed(collectives, machine, output))
 
@@ -136,6 +137,8 @@ def tune(
         return asked, where, sorted({size // 4 for size in sizes_of(sizes)}), wanted, limits, expressible
 
     kinds, where, counts, wanted, limits, expressible = together(world, checked)
+    described = fingerprint(json.dumps(where.describe(), default=str).encode())
+    check_alike(world, {f"the description of '{model}'": described}, ALIKE)
     note_shared_cores(mpi, world)
     here = Collectives(mpi, world).conditions()
     if world.rank == 0 and (reader := other_library(here, target)) is not None:

@@ -139,8 +139,9 @@ def total_lines(predicted: Prediction, alone: Prediction) -> list[str]:
         return f"{one.seconds * 1e6:.3f} µs{simulated}"
 
     gain = f" ({alone.seconds / predicted.seconds:.3f} times as long)" if predicted.seconds > 0 else ""
+    how = f"by {predicted.model}, one operation after the other"
     lines = [
-        f"communication on {predicted.machine} by {predicted.model}, one operation after the other: {time(predicted)}",
+        f"communication alone on {predicted.machine} {how}: {time(predicted)}",
         f"by messages between pairs alone: {time(alone)}{gain}",
     ]
     if any(row["places"] == "first" for row in predicted.operations):

@@ -2,13 +2,14 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
 from unisono._core import Error, InputError, UnsupportedError
+from unisono.base.messages import shown
 
-__all__ = ["check_several", "end_other_ranks", "import_mpi", "together"]
+__all__ = ["check_alike", "check_several", "end_other_ranks", "import_mpi", "together"]
 
 _Checked = TypeVar("_Checked")
 #: Variables in which launchers state the number of ranks.
@@ -56,6 +57,25 @@ def check_several(world: Any, what: str, command: str) -> None:
             "MPI_COMM_WORLD: the launcher is of another MPI than mpi4py; 'unisono doctor' names the mpiexec that fits"
         )
     raise InputError(f"{what} needs at least two ranks: mpiexec -n 4 unisono {command}")
+
+
+def check_alike(world: Any, said: Mapping[str, object], cure: str) -> None:
+    """Refuses ranks of one run that differ in what they were given, for which the others would wait for ever.
+
+    Raises:
+        InputError: a value differs from that of rank 0; the message names the first one and ends with ``cure``.
+        SystemExit: it differs on another rank.
+
+    """
+    first: Mapping[str, object] = world.bcast(said if world.rank == 0 else None)
+
+    def check() -> None:
+        for name, value in said.items():
+            if name in first and value != first[name]:
+                own, other = shown(value), shown(first[name])
+                raise InputError(f"{name} is {own} on rank {world.rank}, and {other} on rank 0; {cure}")
+
+    together(world, check)
 
 
 def end_other_ranks(code: int) -> None:

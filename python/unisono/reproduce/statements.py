@@ -1,14 +1,14 @@
 """Counts the statements of a paper: those that rows decide, refute or only agree with, and those that need hardware.
 
 Everything is in the list of claims. A row decides a statement of its own unless it has ``of`` (the id of the first row
-of the same statement) or is ``apart``. One that is calibrated or compares this project with itself agrees with its
-statement and does not decide it; one of this project's own bounds has no statement.
+of the same statement) or is ``apart``. One that is calibrated, has a threshold of this project or a recalled number
+agrees with its statement and does not decide it; one of this project's own bounds has no statement.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
-from unisono.reproduce import listed_claims, listed_undecidable
+from unisono.reproduce import APART, listed_claims, listed_undecidable
 
 __all__ = ["Inventory", "inventory"]
 
@@ -32,12 +32,12 @@ class Inventory:
     @property
     def consistent(self) -> dict[str, list[Listed]]:
         """The rows of each statement that rows agree with and do not decide."""
-        return {**self._by_statement("calibrated"), **self._by_statement("self")}
+        return self._by_statement(*(set(APART) - {"own"}))
 
-    def _by_statement(self, apart: str) -> dict[str, list[Listed]]:
+    def _by_statement(self, *apart: str) -> dict[str, list[Listed]]:
         found: dict[str, list[Listed]] = {}
         for row in self.rows:
-            if row.get("apart", "") == apart:
+            if row.get("apart", "") in apart:
                 found.setdefault(row["of"] if "of" in row else row["id"], []).append(row)
         return found
 

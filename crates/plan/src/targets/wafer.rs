@@ -11,7 +11,7 @@ use unisono_cost::{
 };
 use unisono_lower::{
     Estimate, File, GridPlacement, OnGrid, Placed, Placement, VerifiedFile,
-    wafer::{WaferProgram, lower},
+    wafer::{LowerError, WaferProgram, lower},
 };
 use unisono_machine::{Machine, Shape, Wafer};
 use unisono_schedule::{Schedule, verify::Method};
@@ -51,6 +51,10 @@ fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
 }
 
 fn on_wafer(asked: &Asked, wafer: &Wafer) -> Result<OnWafer, PlanError> {
+    // A wavelet carries one word, and no program of a PE packs two elements in one.
+    if asked.dtype.bytes() < 4 {
+        return Err(LowerError::Dtype { found: asked.dtype.name() }.into());
+    }
     let shape = wafer.choose(match asked.part {
         Part::All => None,
         Part::Shape(shape) => Some(shape),
@@ -161,6 +165,8 @@ fn model(name: &str) -> Result<&'static dyn Model, PlanError> {
 const IMPROVED_STAR: &str = "the paper's improved form for star leaves out the first hop, so the ratio may go under 1";
 const LEMMA_RING: &str = "Lemma 6.1 counts the larger of what a PE of the ring sends and receives, and its datapath does \
     both: on the fabric the ring may take twice as long, as the model links counts";
+const WIDE: &str = "an element takes two wavelets here, which no program of a PE does: such schedules are proved, and neither \
+    simulated nor emitted";
 const SIMULATED: &str = "the time is of a simulation of the emitted form, since the model errs by more than the best \
     candidates differ; cycles and terms of phases are by the model, so they do not add up to the time";
 const AVERAGED: &str = "Eq. 1 averages the load over all links, so on a grid it may go under what its busiest link can \
@@ -323,12 +329,14 @@ impl Target for OnWafer {
         };
         let schedule = plan.schedule()?;
         let width = plan.problem.collective.element_bytes();
+        let wide = (width > 4).then_some(WIDE);
+        let notes: Vec<&str> = wide.into_iter().chain(note).collect();
         let needed_bytes = schedule.all_nodes().map(|node| schedule.memory_elements(node) * width).max().unwrap_or(0);
         Ok(Details {
             memory: Some(MemoryReport { needed_bytes, pe_bytes: self.wafer.sram_bytes }),
             terms: Some(estimate.total()),
             phases: Some(self.phases(estimate)),
-            note: note.map(str::to_owned),
+            note: (!notes.is_empty()).then(|| notes.join("; ")),
         })
     }
 
