@@ -19,7 +19,7 @@ from unisono.collective_logs import Measured
 from unisono.machines.descriptions import machine as described
 from unisono.planning.libraries import library_choice
 
-__all__ = ["FAR", "Group", "Residual", "calibrated", "chosen_points", "preset_of"]
+__all__ = ["FAR", "Group", "Residual", "calibrated", "check_gpus", "chosen_points", "preset_of"]
 
 #: A prediction that is further off does not describe the point.
 FAR = 0.35
@@ -126,7 +126,7 @@ def calibrated(
             the points.
 
     """
-    _check_gpus(machine, points)
+    check_gpus(machine, (point.gpu for point in points))
     kept, notes = [], []
     for point in points:
         try:
@@ -152,8 +152,8 @@ def calibrated(
     return made, groups, residuals, list(dict.fromkeys(notes))
 
 
-def _check_gpus(machine: Machine, points: Sequence[Measured]) -> None:
-    """Refuses a machine whose GPUs are not those that were measured.
+def check_gpus(machine: Machine, names: Iterable[str]) -> None:
+    """Refuses a machine whose GPUs are not those that were measured, by their names in logs.
 
     Raises:
         InputError: the machine is no network, or logs name GPUs of another architecture.
@@ -164,7 +164,7 @@ def _check_gpus(machine: Machine, points: Sequence[Measured]) -> None:
             f"{machine.name} is of kind {machine.kind}; times of NCCL are fitted on networks of GPUs, as dgx-a100"
         )
     stated = (machine.describe().get("gpu") or {}).get("architecture")
-    for gpu in dict.fromkeys(point.gpu for point in points):
+    for gpu in dict.fromkeys(names):
         measured = next((of for words, of in _ARCHITECTURES.items() if re.search(rf"\b({words})", gpu)), stated)
         if stated is not None and measured != stated:
             raise InputError(
