@@ -3,7 +3,8 @@
 A time is ``start + hops x hop + network hops x hop + bytes sent x price + bytes worked on x price`` of one channel.
 The model of NCCL states the work of its own choice (``docs/gpus.md``). Prices belong to an algorithm with a protocol,
 on one box or on several; all collectives and numbers of ranks share them. They are the non-negative least squares of
-relative errors. Far points count less, and NCCL's own constants stand in for what few points do not determine.
+relative errors. Far points count less, and NCCL's own constants times a common factor stand in for what few points do
+not determine.
 """
 
 import re
@@ -212,7 +213,9 @@ def _groups(machine: Machine, points: Iterable[Measured]) -> list[Group]:
 
 
 def _fit(features: Any, times: Any, prior: Any) -> Any:
-    """Non-negative prices with small relative errors, near NCCL's own where the points leave them open."""
+    """Non-negative prices with small relative errors; where points leave them open, NCCL's own times one factor."""
+    # Over a slow network all prices are larger; their common factor is no distance from NCCL's own.
+    prior = prior * np.median(times / (features @ prior))
     scale = np.maximum(prior, _LEAST)
     unit, target = np.diag(_PRIOR / scale), _PRIOR * prior / scale
     relative, weights = features / times[:, None], np.ones(len(times))

@@ -275,6 +275,24 @@ def test_a_fit_finds_the_prices_that_made_the_times() -> None:
     assert un.plan("allreduce", again, bytes=8192, as_library="nccl").report()["library"]["calibrated"]
 
 
+@pytest.mark.parametrize("slower", [0.3, 15.0])
+def test_few_points_of_another_network_are_fitted(slower: float) -> None:
+    """One price for all that few points leave open: a network far slower than NCCL's own constants is predicted."""
+    inside = "".join(f"{gpu} 4 board\n" for gpu in range(4)) + "0 5\n"
+    topology = {"name": "boxes", "boxes": 2, "accelerators": 4, "inside": inside, "uplinks": "5 0\n"}
+    base = un.machine({**un.machine(MESH).describe(), "name": "two", "topology": topology})
+    sizes = [1 << power for power in range(10, 28)]
+    times = {size: slower * library_choice("allreduce", base, size // 2, "f16")["seconds"] for size in sizes}
+    points = [Measured("allreduce", 8, 2, size, times[size]) for size in sizes]
+    residuals = calibrated(base, points, 3)[2]
+    assert [residual.fitted for residual in residuals].count(True) == 3
+    assert max(abs(residual.error) for residual in residuals if residual.fitted) < 0.02
+    seen = {(residual.algorithm, residual.protocol) for residual in residuals if residual.fitted}
+    alike = [residual for residual in residuals if (residual.algorithm, residual.protocol) in seen]
+    errors = sorted(abs(residual.error) for residual in alike)
+    assert errors[len(errors) // 2] < 0.15, errors
+
+
 def test_a_disturbed_point_is_named_and_does_not_bend_the_fit() -> None:
     points, _ = synthetic({"start_us": 9.0, "hop_us": 0.9, "sent_ns_per_byte": 0.25, "worked_ns_per_byte": 0.05})
     spoilt = [*points[:5], Measured("allgather", 4, 1, 8192, points[5].seconds * 3), *points[6:]]

@@ -109,6 +109,21 @@ def test_a_plan_in_switches_becomes_a_file_for_nccl(tmp_path: Path) -> None:
     assert "ends in none of" in ran.err
 
 
+def test_a_plan_for_nccl_has_the_time_of_its_lines(tmp_path: Path) -> None:
+    """The ring of the candidates passes all ranks once; the lines are NCCL's algorithms, and so is the time beside."""
+    two = ("allreduce", "--machine", "dgx-h100", "--nodes", "2", "--bytes", "1GiB")
+    text = call("plan", *two, "--for", "nccl").out
+    assert "as nccl  nvls_tree simple, 8 channels" in text
+    assert "own plan   ring" in text
+    assert "whose best time is 'as nccl'" in text
+    own = un.plan("allreduce", "dgx-h100", bytes="64KiB", target="nccl").report()
+    assert own["library"] == un.plan("allreduce", "dgx-h100", bytes="64KiB", as_library="nccl").report()["library"]
+    # Without a machine that states its GPUs, and for one algorithm that the user names, there is no choice of NCCL.
+    assert "library" not in un.plan("allreduce", "archer", shape=8, bytes="64KiB", target="nccl").report()
+    ring = un.plan("allreduce", "dgx-h100", bytes="64KiB", target="nccl", algorithm="ring").report()
+    assert "library" not in ring
+
+
 def test_an_ordered_operator_stays_ordered(tmp_path: Path) -> None:
     out = tmp_path / "rules.conf"
     where = ("reduce", "--machine", "archer", "--ranks", "4", "--bytes", "1KiB", "--op", "ordered", "--dtype", "i64")
