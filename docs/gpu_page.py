@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,7 @@ def _groups(residuals: list[Residual]) -> Iterator[tuple[str, list[Residual]]]:
     yield from groups.items()
 
 
+@cache
 def uncalibrated() -> list[Residual]:
     """NCCL's own model at every measured point."""
     # No point is left to fit, so no price is.
@@ -133,6 +135,7 @@ def uncalibrated() -> list[Residual]:
     return calibrated(plain, measured(), 0)[2]
 
 
+@cache
 def fitted() -> list[Residual]:
     """The predictions after a fit to few sizes of each collective and number of GPUs."""
     return calibrated(un.machine("a100x4"), measured(), POINTS)[2]

@@ -324,6 +324,20 @@ def test_a_calibrated_node_of_four_a100_is_predicted(tmp_path: Path) -> None:
     for row in gpu_page.posted():
         ratio = (gpu_page.predicted(row)["busbw"] or 0) / float(row["busbw"])
         assert 0.9 < ratio < 1.25, row
+    assert all(0.9 < plan / busbw < 1.15 for _, _, busbw, plan in gpu_page.amd())
+
+
+def test_two_nodes_over_tcp_are_fitted_by_six_points() -> None:
+    """The network is 15 times slower than NCCL's constants; outliers are sizes that took longer than larger ones."""
+    import gpu_page
+
+    own, fit = gpu_page.two_boxes()
+    assert max(residual.error for residual in own) < -0.5
+    errors = {residual.point.bytes: abs(residual.error) for residual in fit if residual.fitted}
+    assert len(errors) == 6
+    assert max(error for size, error in errors.items() if size != 393216) < 0.15
+    large = [abs(residual.error) for residual in fit if residual.point.bytes >= 786432]
+    assert sorted(large)[-2] < 0.15
 
 
 def test_the_command_writes_a_machine_that_predicts(tmp_path: Path) -> None:
