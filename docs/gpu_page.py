@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,67 +15,8 @@ from unisono.planning.libraries import library_choice
 
 PAGE = Path(__file__).with_name("gpus.md")
 DATA = Path(__file__).with_name("measured")
-_HEAD = """# What a GPU library chooses
-
-To see which algorithm and protocol NCCL takes for a collective, and in what time, name it with `--as`:
-
-```
-unisono plan allreduce --machine dgx-h100 --nodes 2 --bytes 64MiB --as nccl
-```
-
-The command prints NCCL's choice with its channels, time and bus bandwidth below the plan, and a table of all that
-NCCL enables there (`library` in JSON; in Python `un.plan(..., as_library="nccl").library`). NCCL chooses the least of
-its own estimates, so `own estimate` explains the choice. `predicted` corrects the estimate of a ring on one box for
-short calls, which run on few channels, and for broadcasts, whose chunks of 512 KiB fill a pipeline. Both are NCCL's
-model (NVIDIA/nccl 5067397c, June 2026) and not measured, until the machine is calibrated. NCCL 2.32 has another
-model.
-
-[`unisono expect`](commands.md#unisono-expect) lists NCCL's time and bus bandwidth by size, beside the best possible
-and the plan's.
-
-The machine must state its GPUs; presets of NVIDIA's servers and imported topologies of NCCL do:
-
-```toml
-[gpu]
-architecture = "hopper" # volta, ampere, hopper or blackwell
-nvlinks = 18            # of a GPU; without it, the rate of its cables divided by that of a link
-cpu = "intel"           # intel, amd or arm [intel]
-```
-
-NCCL reduces with NVLS on one box of GPUs from Hopper on behind NVSwitches, with CollNet where all switches between
-the boxes reduce (`[[switches]]`). Rates of links are those that NCCL assumes (20, 20.6 and 40.1 GB/s a link), because
-it chooses by them. Exact are the formulas, the constants, and the channels of GPUs behind NVSwitches or of up to 8
-GPUs with direct NVLinks on one box. Approximate are channels across boxes (any interface serves any GPU), trees over
-direct NVLinks (the rate of the rings) and PCIe (one rate a GPU). Variables such as `NCCL_ALGO`, user buffers and the
-latency that an interface states are not read. RCCL has constants of its own, which are not modelled.
-
-## Calibrate to your logs
-`unisono calibrate --from` reads the output of nccl-tests or rccl-tests, or a CSV with the columns `op`, `gpus`,
-`bytes`, `time_us` (and `nodes`), and needs no MPI:
-
-```
-unisono calibrate --from all_reduce.log --from all_gather.log --machine dgx-a100 -o mine.toml
-unisono plan allreduce --machine mine.toml --bytes 1MiB --as nccl
-```
-
-It fits five prices for each algorithm and protocol that NCCL chose: the start, a step inside a box, a step between
-boxes, a byte that a channel sends, and a byte that it works on. All collectives and sizes share them. They are
-non-negative, and the sum of the relative errors is least; where few points leave a price open, NCCL's own constant
-stands in. The command prints every point that is off by more than 15 %, and writes the prices to the table `[nccl]` of
-the machine.
-A log is refused if a row is cut, has wrong elements or has bandwidths that are not those of its size, time and test,
-and if it names GPUs of another architecture than the machine. Several tests in one file keep their names.
-The choice remains that of NCCL's own constants, because NCCL does not know the prices. `--points N` fits to N sizes
-of each collective and number of GPUs and judges by the others.
-
-## A tuner file
-`unisono plan allreduce --machine mine.toml --bytes 1MiB --as nccl --for nccl -o tuner.csv` writes the best of NCCL's
-own algorithms for all sizes, or those of `--serve`, for its example tuner plugin ([export](export.md#nccl-tuner-csv)).
-Each line names an algorithm and a protocol that NCCL enables on that machine. On a calibrated machine only
-measured algorithms and NCCL's own choice are compared; on another machine the lines are NCCL's own choices.
-
-`python docs/generate.py` generates the tables below from the data in `docs/measured`.
-"""
+#: The text before it is written by hand.
+_MARK = "`python docs/generate.py` generates the tables below from the data in `docs/measured`.\n"
 POINTS = 6
 _GOOD = 0.15
 _NVLINK = {"ampere": 200, "hopper": 200}
@@ -82,7 +24,8 @@ _NVLINK = {"ampere": 200, "hopper": 200}
 
 def page() -> str:
     """Returns the text of the page."""
-    return _HEAD + _posted() + _uncalibrated() + _calibrated()
+    head, mark, _ = PAGE.read_text(encoding="utf-8").partition(_MARK)
+    return head + mark + _posted() + _amd() + _uncalibrated() + _calibrated() + _rows() + _network()
 
 
 def posted() -> list[dict[str, str]]:
@@ -146,10 +89,35 @@ def _posted() -> str:
     return "\n".join(lines) + "\n"
 
 
-def measured() -> list[Measured]:
-    """Returns the times of docs/measured/a100x4-nvlink.csv."""
-    path = DATA / "a100x4-nvlink.csv"
-    return read_log(path.read_text(encoding="utf-8"), path.name)
+#: GB/s on the bus of 8 MI300X by RCCL's own choice (github.com/rouge3877/ns3-msccl-data, commit 76fd624), and a plan.
+_MI300X = (("allgather", 1 << 30, 305.0, "balanced-shift"), ("allreduce", 1 << 28, 304.7, "forest"))
+
+
+def amd() -> list[tuple[str, int, float, float]]:
+    """Returns collective, bytes as in rccl-tests, and the posted and predicted bus bandwidth of 8 MI300X in GB/s."""
+    rows = []
+    for kind, size, busbw, algorithm in _MI300X:
+        of = size // 8 if kind == "allgather" else size
+        params = {"depth": "1"} if algorithm == "forest" else {}
+        report = un.plan(kind, "mi300x", bytes=of, algorithm=algorithm, params=params).report()
+        rows.append((kind, size, busbw, report["busbw"] or 0.0))
+    return rows
+
+
+def _amd() -> str:
+    lines = [
+        "\nRCCL's choice is not modelled. On `mi300x` the own plan is compared with what RCCL reached "
+        "(rouge3877/ns3-msccl-data); [GPU plans](gpu-plans.md) has 32 times of MSCCL files on the same machine.\n",
+        "| 8 MI300X | bytes | posted | plan | ratio |",
+        "|---|---|---|---|---|",
+    ]
+    lines += [f"| {kind} | {size} | {busbw} | {plan:.0f} | {plan / busbw:.2f} |" for kind, size, busbw, plan in amd()]
+    return "\n".join(lines) + "\n"
+
+
+def measured(name: str = "a100x4-nvlink.csv") -> list[Measured]:
+    """Returns the times of a table of docs/measured."""
+    return read_log((DATA / name).read_text(encoding="utf-8"), name)
 
 
 def _groups(residuals: list[Residual]) -> Iterator[tuple[str, list[Residual]]]:
@@ -159,6 +127,7 @@ def _groups(residuals: list[Residual]) -> Iterator[tuple[str, list[Residual]]]:
     yield from groups.items()
 
 
+@cache
 def uncalibrated() -> list[Residual]:
     """Returns the residuals of NCCL's own model."""
     # With 0 points to fit, all prices keep their values.
@@ -166,6 +135,7 @@ def uncalibrated() -> list[Residual]:
     return calibrated(plain, measured(), 0)[2]
 
 
+@cache
 def fitted() -> list[Residual]:
     """Returns the residuals after a fit to few sizes of each collective and number of GPUs."""
     return calibrated(un.machine("a100x4"), measured(), POINTS)[2]
@@ -207,4 +177,59 @@ def _calibrated() -> str:
         )
     within = sum(abs(r.error) <= _GOOD for r in residuals)
     lines.append(f"\n{within} of {len(residuals)} times ({within / len(residuals):.0%}) are within 15 %.")
+    return "\n".join(lines) + "\n"
+
+
+def _rows() -> str:
+    """Every measured time of the node beside both predictions."""
+    lines = [
+        "\n## Every time of this node",
+        "Microseconds: measured, by NCCL's own constants, after calibration; times with a star were fitted to.",
+    ]
+    cells: dict[int, dict[tuple[int, str], str]] = {2: {}, 4: {}}
+    for own, fit in zip(uncalibrated(), fitted(), strict=True):
+        times = (1e6 * time for time in (own.point.seconds, own.predicted, fit.predicted))
+        text = " / ".join(f"{time:.4g}" if time < 1e4 else f"{time:.0f}" for time in times)
+        point = own.point
+        cells[point.ranks][point.bytes, point.collective] = text + ("*" if fit.fitted else "")
+    kinds = list(dict.fromkeys(kind for _, kind in cells[4]))
+    for ranks, of in cells.items():
+        lines += [f"\n| bytes, {ranks} GPUs | {' | '.join(kinds)} |", "|---|" + "---|" * len(kinds)]
+        for size in sorted({size for size, _ in of}):
+            lines.append(f"| {size} | {' | '.join(of.get((size, kind), '') for kind in kinds)} |")
+    return "\n".join(lines) + "\n"
+
+
+def two_boxes() -> tuple[list[Residual], list[Residual]]:
+    """Allreduces of two nodes over TCP: by NCCL's own constants, and after a fit to six of them."""
+    base = un.machine("a100x4").describe()
+    inside = base["topology"]["edges"] + "".join(f"{gpu} {gpu + 4} gbps=200 board\n" for gpu in range(4))
+    uplinks = "".join(f"{nic} 0 gbps=200 aoc\n" for nic in range(4, 8))
+    topology = {"name": "boxes", "boxes": 2, "accelerators": 4, "inside": inside, "uplinks": uplinks}
+    machine = described({**base, "name": "a100x4-x2", "topology": topology})
+    points = measured("a100-2x4-slingshot-tcp.csv")
+    return calibrated(machine, points, 0)[2], calibrated(machine, points, POINTS)[2]
+
+
+def _network() -> str:
+    own, fit = two_boxes()
+    unseen = [r for r in fit if not r.fitted]
+    within = sum(abs(r.error) <= _GOOD for r in unseen)
+    lines = [
+        "\n## Two such nodes over TCP",
+        "Allreduce on 8 GPUs, NCCL over TCP on four interfaces of Slingshot "
+        "(`docs/measured/a100-2x4-slingshot-tcp.csv`). NCCL's constants are those of RDMA, so its own times are "
+        f"those of another network. After a fit to {POINTS} sizes, {within} of {len(unseen)} others are within 15 %. "
+        "Not described are 512 B, which took longer than 4 KiB, 192 to 512 KiB, which took longer than 768 KiB, and "
+        "tree LL128, which none of the six is of.\n",
+        "| bytes | measured, µs | own constants | calibrated | error | by |",
+        "|---|---|---|---|---|---|",
+    ]
+    for before, after in zip(own, fit, strict=True):
+        point = after.point
+        star = "*" if after.fitted else ""
+        lines.append(
+            f"| {point.bytes} | {1e6 * point.seconds:.1f} | {1e6 * before.predicted:.1f} "
+            f"| {1e6 * after.predicted:.1f}{star} | {after.error:+.0%} | {after.algorithm} {after.protocol} |"
+        )
     return "\n".join(lines) + "\n"

@@ -16,6 +16,7 @@ from unisono import _core
 from unisono._core import InputError
 from unisono.base.files import read_text, title
 from unisono.base.messages import shown
+from unisono.link_logs import LinkLog, read_links
 
 __all__ = ["Measured", "read_log", "read_logs"]
 
@@ -60,14 +61,21 @@ class Measured:
     op: str = "sum"
 
 
-def read_logs(paths: Iterable[str | Path]) -> list[Measured]:
-    """The times of several logs.
+def read_logs(paths: Iterable[str | Path]) -> tuple[list[Measured], list[LinkLog]]:
+    """The times of collectives, and the logs of links, of several files.
 
     Raises:
         InputError: a file is no log of these formats, is cut, or has no times.
 
     """
-    return [point for path in paths for point in read_log(read_text(path, _MOST_BYTES), title(str(path)))]
+    points, links = [], []
+    for path in paths:
+        text, origin = read_text(path, _MOST_BYTES), title(str(path))
+        if (of_links := read_links(text, origin)) is not None:
+            links.append(of_links)
+        else:
+            points += read_log(text, origin)
+    return points, links
 
 
 def read_log(text: str, origin: str) -> list[Measured]:

@@ -3,7 +3,8 @@
 A time is ``start + hops x hop + network hops x hop + bytes sent x price + bytes worked on x price`` of one channel.
 The model of NCCL states the work of its own choice (``docs/gpus.md``). Prices belong to an algorithm with a protocol,
 on one box or on several; all collectives and numbers of ranks share them. They are the non-negative least squares of
-relative errors. Far points count less, and NCCL's own constants stand in for what few points do not determine.
+relative errors. Far points count less, and NCCL's own constants times a common factor stand in for what few points do
+not determine.
 """
 
 import re
@@ -19,7 +20,7 @@ from unisono.collective_logs import Measured
 from unisono.machines.descriptions import machine as described
 from unisono.planning.libraries import library_choice
 
-__all__ = ["FAR", "Group", "Residual", "calibrated", "chosen_points", "preset_of"]
+__all__ = ["FAR", "Group", "Residual", "calibrated", "check_gpus", "chosen_points", "preset_of"]
 
 #: A prediction that is further off does not describe the point.
 FAR = 0.35
@@ -126,7 +127,7 @@ def calibrated(
             the points.
 
     """
-    _check_gpus(machine, points)
+    check_gpus(machine, (point.gpu for point in points))
     kept, notes = [], []
     for point in points:
         try:
@@ -152,8 +153,8 @@ def calibrated(
     return made, groups, residuals, list(dict.fromkeys(notes))
 
 
-def _check_gpus(machine: Machine, points: Sequence[Measured]) -> None:
-    """Refuses a machine whose GPUs are not those that were measured.
+def check_gpus(machine: Machine, names: Iterable[str]) -> None:
+    """Refuses a machine whose GPUs are not those that were measured, by their names in logs.
 
     Raises:
         InputError: the machine is no network, or logs name GPUs of another architecture.
@@ -164,7 +165,7 @@ def _check_gpus(machine: Machine, points: Sequence[Measured]) -> None:
             f"{machine.name} is of kind {machine.kind}; times of NCCL are fitted on networks of GPUs, as dgx-a100"
         )
     stated = (machine.describe().get("gpu") or {}).get("architecture")
-    for gpu in dict.fromkeys(point.gpu for point in points):
+    for gpu in dict.fromkeys(names):
         measured = next((of for words, of in _ARCHITECTURES.items() if re.search(rf"\b({words})", gpu)), stated)
         if stated is not None and measured != stated:
             raise InputError(
@@ -212,7 +213,9 @@ def _groups(machine: Machine, points: Iterable[Measured]) -> list[Group]:
 
 
 def _fit(features: Any, times: Any, prior: Any) -> Any:
-    """Non-negative prices with small relative errors, near NCCL's own where the points leave them open."""
+    """Non-negative prices with small relative errors; where points leave them open, NCCL's own times one factor."""
+    # Over a slow network all prices are larger; their common factor is no distance from NCCL's own.
+    prior = prior * np.median(times / (features @ prior))
     scale = np.maximum(prior, _LEAST)
     unit, target = np.diag(_PRIOR / scale), _PRIOR * prior / scale
     relative, weights = features / times[:, None], np.ones(len(times))

@@ -26,9 +26,12 @@ from hypothesis import strategies as st
 from unisono import _core, multiplying
 from unisono.base.inputs import parse_bytes
 from unisono.cli import COMMANDS
+from unisono.link_calibration import with_links
+from unisono.link_logs import read_links
 from unisono.planning.decision_tables import read_table
 
 from .conftest import ROOT, SOAK, Ran, call
+from .test_link_logs import SEEDS as LINK_LOGS
 
 
 def fuzz(examples: int) -> settings:
@@ -152,6 +155,22 @@ def test_damaged_tables(text: str) -> None:
         for target in ("openmpi-rules", "openmpi-json", "ucc", "nccl-tuner-csv", "ncclx-csv"):
             with contextlib.suppress(un.UnsupportedError):
                 _core.export_table(rows, target, None)
+
+
+LINKED = cache(un.machine)
+
+
+@fuzz(60)
+@given(damaged(lambda: LINK_LOGS))
+def test_damaged_logs_of_links(text: str) -> None:
+    with contextlib.suppress(un.InputError):
+        log = read_links(text, "fuzz.log")
+        if log is None:
+            return
+        for name in ("a100x4", "dgx-h100-x8", "ndv2"):
+            with contextlib.suppress(un.InputError):
+                made = with_links(LINKED(name), [log])[0]
+                assert un.machine(made.describe()).describe() == made.describe()
 
 
 @fuzz(60)

@@ -275,6 +275,24 @@ def test_a_fit_finds_the_prices_that_made_the_times() -> None:
     assert un.plan("allreduce", again, bytes=8192, as_library="nccl").report()["library"]["calibrated"]
 
 
+@pytest.mark.parametrize("slower", [0.3, 15.0])
+def test_few_points_of_another_network_are_fitted(slower: float) -> None:
+    """One price for all that few points leave open: a network far slower than NCCL's own constants is predicted."""
+    inside = "".join(f"{gpu} 4 board\n" for gpu in range(4)) + "0 5\n"
+    topology = {"name": "boxes", "boxes": 2, "accelerators": 4, "inside": inside, "uplinks": "5 0\n"}
+    base = un.machine({**un.machine(MESH).describe(), "name": "two", "topology": topology})
+    sizes = [1 << power for power in range(10, 28)]
+    times = {size: slower * library_choice("allreduce", base, size // 2, "f16")["seconds"] for size in sizes}
+    points = [Measured("allreduce", 8, 2, size, times[size]) for size in sizes]
+    residuals = calibrated(base, points, 3)[2]
+    assert [residual.fitted for residual in residuals].count(True) == 3
+    assert max(abs(residual.error) for residual in residuals if residual.fitted) < 0.02
+    seen = {(residual.algorithm, residual.protocol) for residual in residuals if residual.fitted}
+    alike = [residual for residual in residuals if (residual.algorithm, residual.protocol) in seen]
+    errors = sorted(abs(residual.error) for residual in alike)
+    assert errors[len(errors) // 2] < 0.15, errors
+
+
 def test_a_disturbed_point_is_named_and_does_not_bend_the_fit() -> None:
     points, _ = synthetic({"start_us": 9.0, "hop_us": 0.9, "sent_ns_per_byte": 0.25, "worked_ns_per_byte": 0.05})
     spoilt = [*points[:5], Measured("allgather", 4, 1, 8192, points[5].seconds * 3), *points[6:]]
@@ -306,6 +324,20 @@ def test_a_calibrated_node_of_four_a100_is_predicted(tmp_path: Path) -> None:
     for row in gpu_page.posted():
         ratio = (gpu_page.predicted(row)["busbw"] or 0) / float(row["busbw"])
         assert 0.9 < ratio < 1.25, row
+    assert all(0.9 < plan / busbw < 1.15 for _, _, busbw, plan in gpu_page.amd())
+
+
+def test_two_nodes_over_tcp_are_fitted_by_six_points() -> None:
+    """The network is 15 times slower than NCCL's constants; outliers are sizes that took longer than larger ones."""
+    import gpu_page
+
+    own, fit = gpu_page.two_boxes()
+    assert max(residual.error for residual in own) < -0.5
+    errors = {residual.point.bytes: abs(residual.error) for residual in fit if residual.fitted}
+    assert len(errors) == 6
+    assert max(error for size, error in errors.items() if size != 393216) < 0.15
+    large = [abs(residual.error) for residual in fit if residual.point.bytes >= 786432]
+    assert sorted(large)[-2] < 0.15
 
 
 def test_the_command_writes_a_machine_that_predicts(tmp_path: Path) -> None:

@@ -195,8 +195,9 @@ def test_version_is_one() -> None:
 PYTHON_LAYERS = (
     "_core", "base", "certificate_checker", "tables", "machines", "networks", "multiplying", "training", "planning",
     "simulation", "contents", "viewing", "plots", "discovery", "graphs", "mpi", "diagnosis", "measuring",
-    "measurements", "choosing", "levels", "calibration", "collective_logs", "library_calibration", "benchmark_logs",
-    "guidelines", "tuning", "sampled_tuning", "confirming", "tasks", "unisono", "reproduce", "cli", "__main__",
+    "measurements", "choosing", "levels", "calibration", "link_logs", "link_calibration", "collective_logs",
+    "library_calibration", "benchmark_logs", "guidelines", "tuning", "sampled_tuning", "confirming", "tasks", "unisono",
+    "reproduce", "cli", "__main__",
 )  # fmt: skip
 PYTHON = ROOT / "python" / "unisono"
 #: Scripts that run with another Python than this one, so that they import nothing of `unisono`.

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import unisono as un
+from unisono.planning.libraries import library_choice
 
 from .conftest import call, json_of
 
@@ -107,6 +108,20 @@ def test_a_plan_in_switches_becomes_a_file_for_nccl(tmp_path: Path) -> None:
     ran = call("plan", *GPUS, "-o", str(out))
     assert ran.code == 2
     assert "ends in none of" in ran.err
+
+
+def test_a_plan_for_nccl_has_the_time_of_its_lines(tmp_path: Path) -> None:
+    """The ring of the candidates passes all ranks once; the lines are NCCL's algorithms, and so is the time beside."""
+    text = call("plan", "allreduce", "--machine", "a100x4", "--bytes", "64KiB", "--for", "nccl").out
+    assert "as nccl  ring ll" in text
+    assert "own plan   ring" in text
+    assert "whose best time is 'as nccl'" in text
+    mesh = un.machine("a100x4")
+    own = un.plan("allreduce", mesh, bytes="64KiB", target="nccl").report()
+    assert own["library"] == library_choice("allreduce", mesh, 1 << 14)
+    # Without a machine that states its GPUs, and for one algorithm that the user names, there is no choice of NCCL.
+    assert "library" not in un.plan("allreduce", "archer", shape=8, bytes="64KiB", target="nccl").report()
+    assert "library" not in un.plan("allreduce", mesh, bytes="64KiB", target="nccl", algorithm="ring").report()
 
 
 def test_an_ordered_operator_stays_ordered(tmp_path: Path) -> None:

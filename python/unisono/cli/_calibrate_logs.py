@@ -10,7 +10,8 @@ from unisono import InputError
 from unisono.base.files import check_files, write
 from unisono.cli._output import microseconds, print_fields, print_json, print_lines, print_table
 from unisono.collective_logs import read_logs
-from unisono.library_calibration import FAR, Group, Residual, calibrated, preset_of
+from unisono.library_calibration import FAR, Group, Residual, calibrated, check_gpus, preset_of
+from unisono.link_calibration import Compared, with_links
 
 __all__ = ["calibrate_from"]
 
@@ -27,20 +28,67 @@ def calibrate_from(
     if points is not None and points < 1:
         raise InputError(f"--points is {points}; accepted is at least 1")
     check_files({"-o": output}, *logs)
-    measured = read_logs(logs)
+    measured, links = read_logs(logs)
+    if machine is None and links:
+        raise InputError("logs of links do not say which machine was measured; name one like it with --machine")
+    if points is not None and not measured:
+        raise InputError("--points chooses among times of collectives, and the logs have none; drop it")
     base = machine if machine is not None else preset_of(measured)
-    made, groups, residuals, notes = calibrated(unisono.machine(base), measured, points)
+    made, compared, of_links = unisono.machine(base), list[Compared](), list[str]()
+    if links:
+        check_gpus(made, (name for log in links for name in log.gpus.values()))
+        made, compared, of_links = with_links(made, links)
+    groups, residuals, notes = list[Group](), list[Residual](), list[str]()
+    if measured:
+        made, groups, residuals, notes = calibrated(made, measured, points)
     described = {**made.describe(), **({"name": name} if name is not None else {})}
-    comment = "# [nccl]: times of NCCL, fitted by `unisono calibrate --from` to logs; prices are of one channel.\n"
+    notes = [*of_links, *notes]
+    comment = "# Measured rates and latencies of links: by `unisono calibrate --from`.\n" if links else ""
+    if measured:
+        comment += "# [nccl]: times of NCCL, fitted by `unisono calibrate --from` to logs; prices are of one channel.\n"
     write(output, comment + tomli_w.dumps(described))
     if as_json:
-        print_json({**described, "file": output, "notes": notes, "residuals": [_row(of) for of in residuals]})
+        print_json(
+            {
+                **described,
+                "file": output,
+                "notes": notes,
+                "residuals": [_row(of) for of in residuals],
+                "links": [{**vars(of), "error": of.error} for of in compared],
+            }
+        )
         return
-    print_lines(f"{len(residuals)} times of {', '.join(logs)} on {base}")
+    counted = [f"{len(of)} {noun}" for of, noun in ((residuals, "times"), (compared, "figures of links")) if of]
+    print_lines(f"{' and '.join(counted)} of {', '.join(logs)} on {base}")
     print_lines(*(f"note: {note}" for note in notes))
-    _print_prices(groups)
-    _print_residuals(residuals)
-    print_lines("", f"wrote {output}; 'unisono plan COLLECTIVE --machine {output} --as nccl' predicts with it")
+    if compared:
+        _print_links(compared)
+    if residuals:
+        _print_prices(groups)
+        _print_residuals(residuals)
+    of = " --as nccl" if residuals else ""
+    print_lines("", f"wrote {output}; 'unisono plan COLLECTIVE --machine {output}{of}' predicts with it")
+
+
+def _print_links(compared: list[Compared]) -> None:
+    """Prints how well the cables of the machine describe the figures, and those that are off."""
+    errors = sorted(abs(of.error) for of in compared)
+    within = sum(error <= _GOOD for error in errors)
+    fit = (
+        f"{within} of {len(errors)} within {_GOOD:.0%}, median {errors[len(errors) // 2]:.1%}, largest {errors[-1]:.1%}"
+    )
+    print_fields([("links", fit)])
+    off = sorted((of for of in compared if abs(of.error) > _GOOD), key=lambda of: -abs(of.error))
+    if not off:
+        return
+    rows = [[of.of, _figure(of, of.measured), _figure(of, of.predicted), f"{of.error:+.0%}"] for of in off[:_SHOWN]]
+    print_table(["do not fit", "measured", "machine", "error"], rows, right=["measured", "machine", "error"])
+    if len(off) > _SHOWN:
+        print_lines(f"and {len(off) - _SHOWN} more: --json")
+
+
+def _figure(of: Compared, value: float) -> str:
+    return f"{microseconds(value * 1e-9)} µs" if of.unit == "ns" else f"{value / 8:.2f} GB/s"
 
 
 def _row(of: Residual) -> dict[str, Any]:

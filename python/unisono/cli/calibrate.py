@@ -32,7 +32,8 @@ __all__ = ["calibrate"]
     "logs",
     multiple=True,
     metavar="LOG",
-    help="Measure nothing: fit the times of NCCL to the output of nccl-tests, or a table in CSV; repeatable.",
+    help="Measure nothing: fit the times of NCCL to the output of nccl-tests, or rates of links to that of "
+    "ib_write_bw, p2pBandwidthLatencyTest or nvbandwidth, or either to a table in CSV; repeatable.",
 )
 @click.option("--machine", type=MACHINE, metavar="NAME|FILE", help="Of --from: the machine that was measured.")
 @click.option(

@@ -44,6 +44,11 @@ _SOURCES = {"simulated": "simulated", "estimated": "estimate"}
 #: The pattern of the vendor's library on a wafer.
 _VENDORS = "chain"
 
+_SCHEDULES = (
+    "the own plan and the candidates are one schedule each (a ring passes all ranks once, and NCCL lays a ring on each "
+    "interface); the file has NCCL's algorithms, whose best time is 'as nccl'"
+)
+
 
 @click.command()
 @click.argument("collective", type=COLLECTIVE)
@@ -262,6 +267,7 @@ def print_report(report: PlanReport, candidates: int | None) -> None:
             ),
             ("memory", memory_text(report["memory"])),
             *(("note", note) for note in report["notes"]),
+            ("note", _SCHEDULES if "library" in report and report["target"] == "nccl-tuner-csv" else ""),
         ]
     )
     print_lines("")

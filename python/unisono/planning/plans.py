@@ -4,7 +4,7 @@ import os
 from typing import SupportsIndex
 
 from unisono import _core
-from unisono._core import InputError, Plan
+from unisono._core import InputError, Machine, Plan, UnsupportedError
 from unisono.base import names
 from unisono.base.files import MOST_LIBRARY_BYTES, read_bytes
 from unisono.base.inputs import MachineLike, Root, checked_root, element_count
@@ -47,7 +47,8 @@ def plan(
     was not tested.
 
     ``as_library="nccl"`` adds the choice of NCCL itself on the machine, by its cost model of its own algorithms, to the
-    report: ``report()["library"]``. The machine must state its GPUs in a table ``[gpu]``.
+    report: ``report()["library"]``. The machine must state its GPUs in a table ``[gpu]``. The target ``"nccl"``
+    without an algorithm adds it if the machine does.
 
     Raises:
         InputError: a name, size, shape or root that does not exist, or a library without a table or a model.
@@ -70,7 +71,19 @@ def plan(
         )
     image = None if library is None else read_bytes(library, MOST_LIBRARY_BYTES)
     own = None if as_library is None else names.named("the library", as_library)
+    if own is None and only is None and form == "nccl-tuner-csv":
+        # The file has lines of NCCL's own algorithms, so the report has their time.
+        own = _known_library(kind, on, count, of, how)
     return _core.plan(kind, on, count, of, how, at, only, params, model, target=form, library=image, behaves_as=own)
+
+
+def _known_library(kind: str, on: Machine, count: int, dtype: str, op: str) -> str | None:
+    """``nccl``, if NCCL's choice on the machine is known."""
+    try:
+        _core.library_choice_of("nccl", kind, on, count, dtype, op, None)
+    except (InputError, UnsupportedError):
+        return None
+    return "nccl"
 
 
 def bounds(
