@@ -16,7 +16,7 @@ from unisono.cli._sources import NOT_OBSERVED, NOT_PLANNED, refuse_unused
 from unisono.mpi.launchers import check_program, environment, find_launcher, is_launcher, variables
 from unisono.planning.plan_files import is_plan_file, ranks_of_rows
 
-__all__ = ["run"]
+__all__ = ["passing_signals", "run"]
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -99,7 +99,7 @@ def run(
         slow = "; MPICH's waiting ranks do not yield, so expect it to be slow" if starter.family == "mpich" else ""
         click.echo(f"note: {ranks} ranks share {counted(cores, 'core')}{slow}", err=True)
     sys.stdout.flush()
-    code = _passing_signals(command, environment(starter))
+    code = passing_signals(command, environment(starter))
     # A signal's number counts from 128, as a shell has it.
     return code if code >= 0 else 128 - code
 
@@ -130,7 +130,7 @@ _PASSED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SECONDS_TO_END = 30
 
 
-def _passing_signals(command: list[str], variables: dict[str, str]) -> int:
+def passing_signals(command: list[str], variables: dict[str, str]) -> int:
     """The return code of a command, to which signals that end this process go."""
     waited = {*_PASSED, signal.SIGCHLD}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)

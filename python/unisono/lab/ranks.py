@@ -1,0 +1,104 @@
+"""MPI programs on the hosts of a lab, started by the real launcher of Open MPI or MPICH."""
+
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from unisono._core import InputError
+from unisono.lab.session import Lab
+from unisono.mpi import installations
+from unisono.mpi.launchers import Launcher, check_program, environment, find_launcher, is_launcher, linked_library
+
+__all__ = ["FAMILIES", "command", "variables"]
+
+#: The libraries that a lab may be for, and their names.
+FAMILIES = {"openmpi": "Open MPI", "mpich": "MPICH"}
+#: The device of each host.
+_DEVICE = "eth0"
+
+
+def command(lab: Lab, ranks: int, program: Sequence[str], plan: str | None, report: str | None) -> list[str]:
+    """The command that starts ranks of a program, the first ones on the first hosts; by ``unisono run`` with a plan.
+
+    Raises:
+        InputError: there is no such program or launcher, or there are more ranks than places for them.
+
+    """
+    hosts = len(lab.network.hosts)
+    if not 1 <= ranks <= hosts * lab.per_host:
+        raise InputError(
+            f"-n is {ranks}, and the lab has places for 1 to {hosts * lab.per_host} ranks ({hosts} hosts, "
+            f"{lab.per_host} a host); 'unisono lab up ... --per-host K' makes more"
+        )
+    if is_launcher(program[0]):
+        raise InputError(f"'{program[0]}' starts ranks itself; name the program after --")
+    check_program(program[0])
+    launcher = _launcher(lab, program[0])
+    words = [str(launcher.path), *launcher.options]
+    if plan is None:
+        return [*lab.enter(lab.network.hosts[0]), *launcher.command(ranks, True, {}, list(program))]
+    planned = ["run", "-n", str(ranks), "--plan", plan, *(() if report is None else ("--report", report))]
+    run = [sys.executable, "-m", "unisono", *planned, "--launcher", shlex.join(words), "--", *program]
+    return [*lab.enter(lab.network.hosts[0]), *run]
+
+
+def variables(lab: Lab, program: str) -> dict[str, str]:
+    """The environment of the launcher, on the first host."""
+    agent = str(lab.folder / "agent")
+    settings = {
+        # Open MPI from release 5 on, and before.
+        "PRTE_MCA_plm_ssh_agent": agent,
+        "PRTE_MCA_plm_ssh_no_tree_spawn": "1",
+        "OMPI_MCA_plm_rsh_agent": agent,
+        "OMPI_MCA_plm_rsh_no_tree_spawn": "1",
+        "OMPI_MCA_pml": "ob1",
+        "OMPI_MCA_btl": "^openib,ofi,uct,usnic",
+        "OMPI_MCA_btl_tcp_if_include": _DEVICE,
+        # Hosts share the cores of this computer, which those of a cluster do not.
+        "OMPI_MCA_mpi_yield_when_idle": "1",
+        # MPICH over UCX finds memory that hosts of one computer share, and over libfabric any device.
+        "UCX_TLS": "tcp,self",
+        "UCX_NET_DEVICES": _DEVICE,
+        "FI_PROVIDER": "tcp",
+        "FI_TCP_IFACE": _DEVICE,
+    }
+    launcher = _launcher(lab, program)
+    own = {**environment(launcher), **settings}
+    own |= {"TMPDIR": str(lab.folder / "tmp"), "HOSTNAME": lab.network.hosts[0]}
+    if lab.user:
+        own |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    return own
+
+
+def _launcher(lab: Lab, program: str) -> Launcher:
+    """The launcher with the options by which it starts ranks on the hosts."""
+    found = _of_lab(lab.mpi, program) if lab.mpi is not None else find_launcher(program)
+    if found.family == "openmpi":
+        options: tuple[str, ...] = ("--hostfile", str(lab.folder / "openmpi"), "--map-by", "slot:OVERSUBSCRIBE", "--bind-to", "none")
+        options += ("-x", "PATH", *(("-x", "LD_PRELOAD") if "LD_PRELOAD" in os.environ else ()))
+    elif found.family == "mpich":
+        agent = str(lab.folder / "agent")
+        options = ("-launcher", "ssh", "-launcher-exec", agent, "-iface", _DEVICE, "-f", str(lab.folder / "mpich"))
+    else:
+        raise InputError(f"a lab starts ranks by Open MPI or MPICH, and '{found.path}' is of neither")
+    return Launcher(found.path, found.family, options)
+
+
+def _of_lab(family: str, program: str) -> Launcher:
+    """A launcher of the lab's library; a program that is linked to one has to be of the same."""
+    full = shutil.which(program)
+    if full is not None and linked_library(Path(full)) is not None:
+        found = find_launcher(program)
+        if found.family != family:
+            raise InputError(
+                f"'{program}' uses {FAMILIES.get(found.family, 'another MPI')}, and the lab is for {FAMILIES[family]}; "
+                "'unisono lab up' without --mpi takes the program's own"
+            )
+        return found
+    library = installations.find(FAMILIES[family])
+    if library is None:
+        raise InputError(f"no mpiexec of {FAMILIES[family]} is installed; 'unisono doctor' lists what is")
+    return Launcher(library.launcher, family)
