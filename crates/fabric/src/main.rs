@@ -2,8 +2,8 @@
 //!
 //! `unisono-fabric TOPOLOGY CONTROL-SOCKET SETUP`: for each host of the topology (`topology.rs`) it makes a network
 //! namespace with a device `eth0` (TUN, so packets of IP without Ethernet), and starts `sh SETUP NAME` in it, in mount,
-//! UTS and IPC namespaces of its own. SETUP prints a line when it is ready, and keeps the namespaces until it ends. Host
-//! i has the address 10.77.0.(i + 1).
+//! UTS and IPC namespaces of its own. SETUP prints a line when it is ready, and keeps the namespaces until it ends. The
+//! address of host i is 10.77.0.(i + 1).
 //!
 //! It is meant to be the first process of a process namespace: everything in the namespace ends with it. Errors are one
 //! line on standard error.
