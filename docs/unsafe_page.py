@@ -11,8 +11,8 @@ _HEAD = """# Unsafe code
 
 `python docs/generate.py` generates this page from the sources, and a test compares the two. Four crates contain
 unsafe code: `mpi` calls the MPI library and computes on addresses, `preload` exports C functions, `py` passes arrays of
-Python to MPI, and `fabric`, a program of its own, calls the system. In all other crates the compiler forbids it. Clippy requires an argument (`SAFETY`) for every block, and
-one operation a block.
+Python to MPI, and `fabric`, a program of its own, calls the system. In all other crates the compiler forbids it. Clippy
+requires an argument (`SAFETY`) for every block, and one operation a block.
 
 ## Assumptions
 The arguments below make these assumptions, which Unisono cannot check:

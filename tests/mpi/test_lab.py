@@ -208,8 +208,8 @@ def test_a_second_lab_and_wrong_requests_are_refused(lab: Lab, folder: Path) -> 
 
 def test_requests_without_a_lab_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     none = "error: no lab is up; 'unisono lab up MACHINE.toml' starts one\n"
-    for words in (("stats",), ("down",), ("fail", "c0-s4"), ("run", "-n", "2", "--", "true")):
-        assert call("lab", *words) == Ran(2, "", none)
+    for request in ("stats", "down", "fail c0-s4", "run -n 2 -- true"):
+        assert call("lab", *request.split()) == Ran(2, "", none)
     for words, said in [
         (("up", "archer"), "archer is of kind endpoint, and a lab needs a network"),
         (("up", "hx2mesh-small"), "hx2mesh-small has 1024 accelerators, and a lab has 2 to 64 hosts"),

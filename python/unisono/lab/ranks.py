@@ -1,6 +1,5 @@
 """MPI programs on the hosts of a lab, started by the real launcher of Open MPI or MPICH."""
 
-import os
 import shlex
 import shutil
 import sys
@@ -77,8 +76,8 @@ def _launcher(lab: Lab, program: str) -> Launcher:
     """The launcher with the options by which it starts ranks on the hosts."""
     found = _of_lab(lab.mpi, program) if lab.mpi is not None else find_launcher(program)
     if found.family == "openmpi":
-        options: tuple[str, ...] = ("--hostfile", str(lab.folder / "openmpi"), "--map-by", "slot:OVERSUBSCRIBE", "--bind-to", "none")
-        options += ("-x", "PATH", *(("-x", "LD_PRELOAD") if "LD_PRELOAD" in os.environ else ()))
+        hosts, placed = ("--hostfile", str(lab.folder / "openmpi")), ("--map-by", "slot:OVERSUBSCRIBE")
+        options: tuple[str, ...] = (*hosts, *placed, "--bind-to", "none", "-x", "PATH")
     elif found.family == "mpich":
         agent = str(lab.folder / "agent")
         options = ("-launcher", "ssh", "-launcher-exec", agent, "-iface", _DEVICE, "-f", str(lab.folder / "mpich"))
