@@ -62,6 +62,8 @@ boxes, a byte that a channel sends, and a byte that it works on. All collectives
 non-negative, and the sum of the relative errors is least; where few points leave a price open, NCCL's own constant
 stands in. The command prints every point that is off by more than 15 %, and writes the prices to the table `[nccl]` of
 the machine.
+A log is refused if a row is cut, has wrong elements or has bandwidths that are not those of its size, time and test,
+and if it names GPUs of another architecture than the machine. Several tests in one file keep their names.
 The choice remains that of NCCL's own constants, because NCCL does not know the prices. `--points N` fits to N sizes
 of each collective and number of GPUs and judges by the others.
 

@@ -44,16 +44,24 @@ def read_benchmarks(paths: Iterable[str | Path], ranks: int | None = None) -> li
     """The times of several files; ``ranks`` are those of files that do not state them.
 
     Raises:
-        InputError: a file has none of the formats, is cut, or does not state its ranks, and ``ranks`` is None.
+        InputError: a file has none of the formats, is cut, or does not state its ranks, and ``ranks`` is None; or
+            ``ranks`` is given and all files state their own.
 
     """
-    found = []
+    found: list[Measured] = []
+    takes_ranks = False
     for path in paths:
         if str(path).endswith(".plan"):
             raise InputError(
                 f"{title(str(path))} is a plan, which holds no times; give what `unisono tune --json` printed"
             )
-        found += _read(read_text(path, _MOST_BYTES), title(str(path)), ranks)
+        text = read_text(path, _MOST_BYTES)
+        takes_ranks |= _OSU.search(text) is not None
+        found += _read(text, title(str(path)), ranks)
+    if ranks is not None and not takes_ranks:
+        raise InputError(
+            f"--ranks {ranks} is for logs of the OSU benchmarks, and each of these files states its own ranks; drop it"
+        )
     return found
 
 
@@ -136,6 +144,8 @@ def _tuned(text: str, origin: str) -> list[Measured]:
             name, ranks, size, per_node = cell["collective"], cell["ranks"], cell["bytes"], cell["per_node"]
             seconds = times[cell["chosen"]]
             whole = size * ranks if name in _BLOCKS or name == "reduce-scatter" else size
+            if not (isinstance(whole, int) and whole >= 0 and ranks > 0 and 0 < seconds < 1e6):
+                raise wrong
             found.append(Measured(name, ranks, -(-ranks // per_node), whole, seconds))
         except (KeyError, TypeError, ValueError, ZeroDivisionError):
             raise wrong from None
@@ -149,6 +159,11 @@ def _name(text: str) -> str | None:
 
 def _point(name: str, ranks: int, size: str, time: str, where: str) -> Measured:
     whole = _whole(size, "the size", where) * (ranks if name in _BLOCKS else 1)
+    # Both suites print two decimals.
+    if re.fullmatch(r"\d+(\.\d?)?", time):
+        raise InputError(
+            f"{where}: the time is {time}, without two decimals; the row is cut: run the benchmark to its end"
+        )
     try:
         seconds = float(time) * 1e-6
     except ValueError:

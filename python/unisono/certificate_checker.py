@@ -200,7 +200,7 @@ class Schedule:
             self.lane_count[self._node] += 1
         for buffer, start, end in sources + sinks:
             if buffer != STREAM:
-                if (length != end - start and length) or end > self._sizes[buffer]:
+                if (length != end - start and (said or length)) or end > self._sizes[buffer]:
                     raise Refused(f"i{this} has operands of unlike lengths, or outside of a buffer of {self._sizes}")
                 length = end - start
         if length == 0 or len(sources) > MOST_OPERANDS or len(sinks) > MOST_OPERANDS:

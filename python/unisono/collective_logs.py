@@ -9,9 +9,10 @@ import csv
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from unisono import _core
 from unisono._core import InputError
 from unisono.base.files import read_text, title
 from unisono.base.messages import shown
@@ -23,6 +24,7 @@ _MOST_BYTES = 64 << 20
 _COLUMNS = ("op", "bytes", "time_us")
 #: One of them is a column too.
 _COUNTS = ("gpus", "ranks")
+_NODES = "nodes"
 _NAMES = {
     "allreduce": "allreduce",
     "allgather": "allgather",
@@ -36,6 +38,11 @@ _NAMES = {
 _RANK = re.compile(r"#\s+Rank\s+(\d+)\s.*?\bon\s+(\S+)\s+device\b.*?\]\s*(.*?)\s*$")
 _TEST = re.compile(r"\b((?:all_|reduce_|send)?[a-z]+)_perf\b")
 _MOST_GPUS = 1 << 24
+#: The datatypes and operators of nccl-tests that the model of NCCL distinguishes.
+_TYPES = {"half": "f16", "bfloat16": "bf16", "float": "f32", "double": "f64", "int32": "i32", "int64": "i64"}
+_OPERATORS = frozenset(("sum", "prod", "max", "min"))
+#: Times are printed with three digits or more.
+_ROUNDED = 0.01
 
 
 @dataclass(frozen=True)
@@ -49,6 +56,8 @@ class Measured:
     seconds: float
     #: The name of the GPUs, where the log states it.
     gpu: str = ""
+    dtype: str = "f16"
+    op: str = "sum"
 
 
 def read_logs(paths: Iterable[str | Path]) -> list[Measured]:
@@ -63,70 +72,146 @@ def read_logs(paths: Iterable[str | Path]) -> list[Measured]:
 
 def read_log(text: str, origin: str) -> list[Measured]:
     """The times of one log; ``origin`` opens the message of an error."""
-    lines = text.splitlines()
+    # Spreadsheets begin a file with a byte order mark.
+    lines = text.removeprefix("\ufeff").splitlines()
     header = next((line for line in lines if line.strip() and not line.startswith("#")), "")
     columns = [name.strip() for name in header.split(",")]
-    count = next((name for name in _COUNTS if name in columns), None)
-    is_table = count is not None and set(_COLUMNS) <= set(columns)
-    found = _table(lines, count, origin) if is_table and count else _tests(lines, origin)
+    is_table = bool({*_COUNTS} & {*columns}) and {*_COLUMNS} <= {*columns}
+    found = _table(lines, columns, origin) if is_table else _tests(lines, origin)
     if not found:
         raise InputError(f"{origin} has a head and no times; it may be cut: run the test to its end")
     return found
 
 
-def _table(lines: list[str], count: str, origin: str) -> list[Measured]:
-    reader = csv.DictReader(line for line in lines if not line.startswith("#"))
+def _table(lines: list[str], columns: list[str], origin: str) -> list[Measured]:
+    accepted = (*_COLUMNS, *_COUNTS, _NODES)
+    for column in columns:
+        if column not in accepted or columns.count(column) > 1:
+            many = "there is no such column" if column not in accepted else "it occurs twice"
+            raise InputError(f"{origin}: column {shown(column)}: {many}; accepted are {', '.join(accepted)}")
+    if {*_COUNTS} <= {*columns}:
+        raise InputError(f"{origin} has the columns {' and '.join(_COUNTS)}, which are the same; drop one of them")
+    count = next(name for name in _COUNTS if name in columns)
     found = []
-    for at, row in enumerate(reader, 2):
-        where = f"{origin}, row {at}"
-        name = _collective(str(row["op"]), where)
-        ranks, size = _whole(row[count], count, where), _whole(row["bytes"], "bytes", where)
-        nodes = _whole(row["nodes"], "nodes", where) if row.get("nodes") else 1
+    rows = [(at, line) for at, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")]
+    for (at, _), cells in zip(rows[1:], csv.reader(line for _, line in rows[1:]), strict=False):
+        where = f"{origin}, line {at}"
+        if len(cells) != len(columns):
+            raise InputError(
+                f"{where} has {len(cells)} cells, and the head has {len(columns)}; the row is damaged or cut"
+            )
+        row = dict(zip(columns, cells, strict=True))
+        name, size = _collective(row["op"].strip(), where), _whole(row["bytes"], "bytes", where)
+        ranks, nodes = _some(row[count], count, where), _some(row.get(_NODES, "1"), _NODES, where)
         found.append(Measured(name, ranks, nodes, size, _time(row["time_us"], where)))
     return found
 
 
+@dataclass
+class _Run:
+    """The rows of one test in a log, and the facts that the lines before them state."""
+
+    name: str
+    hosts: dict[int, str]
+    gpu: str
+    #: The place of a row, its words, and the index of the time among them.
+    rows: list[tuple[str, list[str], int]] = field(default_factory=list)
+
+
 def _tests(lines: list[str], origin: str) -> list[Measured]:
-    found: list[Measured] = []
+    runs: list[_Run] = []
+    run: _Run | None = None
     hosts: dict[int, str] = {}
-    gpu, name, at_time = "", "", None
-    guesses: list[str] = []
+    gpu, name, at_time, counts_wrong = "", "", None, False
     is_open = False
     for number, line in enumerate(lines, 1):
         where = f"{origin}, line {number}"
         words = line.strip().strip("#").split()
-        if test := _TEST.search(line):
-            name = test.group(1).replace("_", "")
+        # A line about the end of a test names the one before.
+        if (test := _TEST.search(line)) and "concluded" not in line:
+            name, run = test.group(1).replace("_", ""), None
         if rank := _RANK.match(line):
             if is_open and int(rank.group(1)) == 0:
+                # Another test begins, which has the name of the last one only if a line in between says so.
+                name, run = name if run is None else "", None
                 hosts, is_open = {}, False
             hosts[int(rank.group(1)) % _MOST_GPUS], gpu = rank.group(2), rank.group(3)
         elif line.startswith("#"):
             if words[:3] == ["size", "count", "type"] and "time" in words:
                 at_time, is_open = words.index("time"), True
+                counts_wrong = words[at_time + 3 : at_time + 4] == ["#wrong"]
         elif at_time is not None and words and words[0].isdecimal():
-            if len(words) <= at_time:
-                raise InputError(f"{where}: the row is cut, as it has no time; run the test to its end")
+            if len(words) <= at_time + 2:
+                missing = "no time" if len(words) <= at_time else "no bandwidths after the time"
+                raise InputError(f"{where}: the row is cut, as it has {missing}; run the test to its end")
             if not hosts:
                 raise InputError(
                     f"{where}: no lines '#  Rank 0 ... on HOST device ...' state the GPUs before this row; give the "
                     "whole output of the test"
                 )
-            size = _whole(words[0], "the size", where)
-            if size > 0:
-                time, name = _time(words[at_time], where), name and _collective(name, where)
-                found.append(Measured(name, len(hosts), len(set(hosts.values())), size, time, gpu))
-                if not name:
-                    guesses.append(_guessed(words, at_time, len(hosts)))
+            wrong = words[at_time + 3 : at_time + 4]
+            if counts_wrong and _number("".join(wrong)):
+                raise InputError(
+                    f"{where}: {wrong[0]} elements of the result are wrong; repair that, and measure again"
+                )
+            if run is None:
+                run = _Run(name, hosts, gpu)
+                runs.append(run)
+            run.rows.append((where, words, at_time))
     if at_time is None:
         raise InputError(
             f"{origin} is no log of nccl-tests or rccl-tests, which have a line '# size count type redop root time', "
             f"and no table with the columns {', '.join((*_COLUMNS, _COUNTS[0]))}"
         )
+    return [point for one in runs for point in _points(one, origin)]
+
+
+def _points(run: _Run, origin: str) -> list[Measured]:
+    """The times of one test, whose rows must have the bandwidths of its collective."""
+    ranks, found = len(run.hosts), []
+    guesses = [_guessed(words, at_time, ranks) for _, words, at_time in run.rows]
     guess = next((kind for kind in reversed(guesses) if kind), "")
-    if guesses and not guess:
+    if not run.name and not guess:
         raise InputError(f"{origin}: nothing names the test, as in 'all_reduce_perf'; add a line that does")
-    return [replace(point, collective=point.collective or guess) for point in found]
+    for where, words, at_time in run.rows:
+        name = _collective(run.name, where) if run.name else guess
+        size = _whole(words[0], "the size", where)
+        if size > 0:
+            time = _time(words[at_time], where)
+            _check_bandwidths(name, ranks, size, time, words[at_time + 1 : at_time + 3], where)
+            dtype, op = _TYPES.get(words[2], "f16"), words[3] if words[3] in _OPERATORS else "sum"
+            found.append(Measured(name, ranks, len(set(run.hosts.values())), size, time, run.gpu, dtype, op))
+    return found
+
+
+def _check_bandwidths(name: str, ranks: int, size: int, time: float, stated: list[str], where: str) -> None:
+    """Refuses a row whose bandwidths are not those of its size, its time and its collective.
+
+    Raises:
+        InputError: a number is damaged, or the row belongs to another test.
+
+    """
+    values = [_number(word) for word in stated]
+    digits = [len(word.partition(".")[2]) for word in stated]
+    if values[0] is None or values[1] is None:
+        raise InputError(f"{where}: the bandwidths are {shown(' '.join(stated))}; accepted are two numbers, in GB/s")
+    algbw, busbw = values[0], values[1]
+    rates = _core.bandwidths(name, ranks, 1, 1.0)
+    share = (rates["busbw"] or 0.0) / (rates["algbw"] or 1.0)
+
+    def differs(found: float, expected: float, last: float) -> bool:
+        return abs(found - expected) > _ROUNDED * abs(expected) + last
+
+    if differs(algbw, size / time * 1e-9, 10.0 ** -digits[0]):
+        raise InputError(
+            f"{where}: {size} bytes in {time * 1e6:.6g} µs are {size / time * 1e-9:.2f} GB/s, and the row has "
+            f"{stated[0]}; the row is damaged, or its unit is another one"
+        )
+    if differs(busbw, share * algbw, 10.0 ** -digits[1] + share * 10.0 ** -digits[0]):
+        raise InputError(
+            f"{where}: the bandwidths are {stated[0]} and {stated[1]} GB/s, and those of {name} on {ranks} GPUs are as "
+            f"1 to {share:.3f}; the lines before the row are those of another test"
+        )
 
 
 def _guessed(words: list[str], at_time: int, ranks: int) -> str:
@@ -153,6 +238,13 @@ def _whole(text: str | None, what: str, where: str) -> int:
     if not (value.isascii() and value.isdecimal() and 0 <= int(value[:20]) < 1 << 53):
         raise InputError(f"{where}: {what} is {shown(value)}; accepted is a whole number below 2^53")
     return int(value)
+
+
+def _some(text: str, what: str, where: str) -> int:
+    value = _whole(text, what, where)
+    if not 0 < value <= _MOST_GPUS:
+        raise InputError(f"{where}: {what} is {value}; accepted are 1 to {_MOST_GPUS}")
+    return value
 
 
 def _number(text: str | None) -> float | None:

@@ -1,12 +1,11 @@
 """What is in a file that Unisono writes or reads; see :func:`contents`.
 
-A form of file is one entry of :data:`FORMS`: how its beginning is recognised, and how its contents are described.
+:mod:`unisono.base.forms` recognises the form of a file, and :data:`_READERS` has its reader.
 """
 
 import csv
 import math
 import os
-import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +16,6 @@ from unisono._core import InputError
 from unisono.base.facts import has_root
 from unisono.base.files import (
     MOST_DESCRIPTION_BYTES,
-    check_regular,
     exists,
     file_name,
     load,
@@ -26,20 +24,15 @@ from unisono.base.files import (
     read_text,
     title,
 )
+from unisono.base.forms import BOUND, CERTIFICATE, GPU_PLAN, HEAD, MACHINE, PROGRAM, SCHEDULE, form_of, rules_of
 from unisono.base.json_streams import members
 from unisono.machines.descriptions import machine
-from unisono.planning.gpu_plans import check_gpu_plan, is_gpu_plan
+from unisono.planning.gpu_plans import check_gpu_plan
 from unisono.planning.plan_files import load_plans
 from unisono.planning.programs import read_workload
 
-__all__ = ["BOUND", "FORMS", "SCHEDULE", "Contents", "Form", "contents", "form_of"]
+__all__ = ["Contents", "contents"]
 
-#: The names of the forms of certificates.
-BOUND = "certificate of a bound"
-SCHEDULE = "certificate of a schedule"
-
-#: Bytes of a file by which its form is recognised.
-_HEAD = 4096
 #: Lines of a text that are shown where no more is asked for.
 _LINES = 12
 
@@ -63,17 +56,7 @@ class Contents:
         return {"file": self.file, "form": self.form, **self.facts, "rows": self.rows}
 
 
-@dataclass(frozen=True)
-class Form:
-    """A form of file."""
-
-    name: str
-    #: Whether a file is of the form, by its name and its first bytes.
-    recognises: Callable[[str, bytes], bool]
-    #: The facts, the rows of the table, and the text.
-    read: Callable[[str], tuple[dict[str, Any], list[dict[str, Any]], str]]
-
-
+#: The facts, the rows of the table, and the text.
 _Read = tuple[dict[str, Any], list[dict[str, Any]], str]
 
 
@@ -91,35 +74,21 @@ def contents(path: str | os.PathLike[str], *, lines: int | None = _LINES) -> Con
     name = file_name(path)
     if not exists(name):
         raise InputError(f"there is no file '{title(path)}'")
-    head = b"" if Path(name).is_dir() else _beginning(name)
-    form = next((form for form in FORMS if form.recognises(name, head)), None)
+    form = form_of(name)
     if form is None:
-        known = ", ".join(dict.fromkeys(form.name for form in FORMS))
+        known = ", ".join(_READERS)
         raise InputError(f"'{title(path)}' is of no form that is known; known are {known}")
     try:
-        facts, rows, text = form.read(name)
+        facts, rows, text = _READERS[form](name)
         columns = list(dict.fromkeys(column for row in rows for column in row))
         rows = [{column: row.get(column) for column in columns} for row in rows]
     except (AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError, csv.Error):
         # JSON and CSV of other makers may begin like ours, and hold something else.
-        raise InputError(f"'{title(path)}' begins like a {form.name}, and is damaged or something else") from None
+        raise InputError(f"'{title(path)}' begins like a {form}, and is damaged or something else") from None
     if lines is not None:
         kept = text.split("\n", lines)
         text = "\n".join([*kept[:lines], "..."]) if len(kept) > lines and kept[lines].strip() else text
-    return Contents(title(path), form.name, facts, rows, text)
-
-
-def form_of(path: str | os.PathLike[str]) -> str | None:
-    """The name of a file's form by its name and its first bytes; None where it has none that is known."""
-    name = file_name(path)
-    head = b"" if Path(name).is_dir() else _beginning(name)
-    return next((form.name for form in FORMS if form.recognises(name, head)), None)
-
-
-def _beginning(name: str) -> bytes:
-    check_regular(name)
-    with Path(name).open("rb") as file:
-        return file.read(_HEAD)
+    return Contents(title(path), form, facts, rows, text)
 
 
 def _schedule(name: str) -> _Read:
@@ -208,6 +177,14 @@ def _report(name: str) -> _Read:
     )
 
 
+def _part(name: str) -> _Read:
+    part = read_json(name)
+    points = part.pop("points")
+    # The request is text by which parts are told apart.
+    part.pop("asked", None)
+    return part, [{key: _flat(row)[key] for key in list(row)[:8]} for row in points], ""
+
+
 def _sweep(name: str) -> _Read:
     rows: list[dict[str, Any]] = list(csv.DictReader(read_text(name, MOST_DESCRIPTION_BYTES).splitlines()))
     # Cells beyond the titles have None as their title.
@@ -252,58 +229,9 @@ def _program(name: str) -> _Read:
     return {"name": graph.name, "format": graph.format, "ranks": graph.ranks, "nodes": sum(graph.nodes)}, [], text
 
 
-#: Lines of rules for NCCL, for NCCLX (sizes as an interval) and for UCC, without comments.
-_OF_NCCL = r"(allgather|allreduce|broadcast|reduce|reducescatter) *, *{} *, *\w+ *, *(ll|ll128|simple|\*) *,"
-_RULES = (
-    ("openmpi-json", r'\s*{(?s:.*)"rule_file_version"'),
-    ("mpich-json", r'\s*{\s*"collective=\w+"'),
-    ("ucc", r"\s*(export +)?UCC_\w+_TUNE *="),
-    ("nccl-tuner-csv", r"\s*" + _OF_NCCL.format(r"\d+ *, *\d+")),
-    ("ncclx-csv", r"\s*" + _OF_NCCL.format(r"(\d+|\*|[\[(]\d* *, *\d*[\])])")),
-)
-
-
-def _rules_of(head: bytes) -> str | None:
-    """The format of a file of rules for a library, by its first bytes without comments."""
-    text = head.decode("utf-8", "replace")
-    whole = len(head) < _HEAD
-    kept = "\n".join(line.partition("#")[0] for line in (text if whole else text.rpartition("\n")[0]).split("\n"))
-    found = next((name for name, begin in _RULES if re.match(begin, kept)), None)
-    return found or ("openmpi-rules" if _are_rules_of_openmpi(kept.split(), whole) else None)
-
-
-def _are_rules_of_openmpi(words: list[str], whole: bool) -> bool:
-    """Return whether words are classic rules of Open MPI, or where the file is longer, the beginning of such rules.
-
-    Numbers follow counts of what follows: collectives, sizes of communicators, messages of four numbers (five in
-    version 2).
-    """
-    version = re.fullmatch(r"rule-file-version-(\d+)", words[0]) if words else None
-    numbers = words[1:] if version else words
-    if not all(word.isascii() and word.isdigit() and len(word) < 20 for word in numbers):
-        return False
-    width = 5 if version and int(version[1]) > 1 else 4
-    left = iter(map(int, numbers))
-    try:
-        collectives = next(left)
-        for _ in range(collectives):
-            next(left)
-            for _ in range(next(left)):
-                next(left)
-                for _ in range(next(left) * width):
-                    next(left)
-    except StopIteration:
-        return not whole and len(numbers) > _MANY
-    return collectives > 0 and next(left, None) is None
-
-
-#: Numbers after which cut off rules of Open MPI are taken for such rules.
-_MANY = 64
-
-
 def _rules(name: str) -> _Read:
     text = read_text(name, MOST_DESCRIPTION_BYTES)
-    return {"format": _rules_of(text.encode()[:_HEAD])}, [], text
+    return {"format": rules_of(text.encode()[:HEAD])}, [], text
 
 
 def _words(params: dict[str, str]) -> str:
@@ -314,42 +242,18 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
     return {name: _words(value) if isinstance(value, dict) else value for name, value in row.items()}
 
 
-def _begins(*marks: str) -> Callable[[str, bytes], bool]:
-    return lambda _, head: head.startswith(tuple(mark.encode() for mark in marks))
-
-
-def _ends(*endings: str) -> Callable[[str, bytes], bool]:
-    return lambda name, _: name.endswith(endings)
-
-
-def _holds(*keys: str) -> Callable[[str, bytes], bool]:
-    """Whether a file is JSON whose beginning names all these keys."""
-    return lambda _, head: head.lstrip()[:1] == b"{" and all(f'"{key}"'.encode() in head for key in keys)
-
-
-def _is_machine(name: str, head: bytes) -> bool:
-    return name.endswith(".toml") and re.search(rb"^kind *=", head, re.MULTILINE) is not None
-
-
-def _is_program(name: str, head: bytes) -> bool:
-    endings = (".et", ".et.gz", ".goal", ".hlo", ".toml", ".json", ".txt")
-    return Path(name).is_dir() or name.endswith(endings) or head.startswith((b"num_ranks", b"HloModule"))
-
-
-#: The forms, asked in this order.
-FORMS = (
-    Form("plan for MPI programs", _begins("UNISPLAN"), _plan_file),
-    Form(SCHEDULE, _begins("unisono-certificate"), _certificate),
-    # Of a large machine, the prices stand behind the part of the file that is looked at.
-    Form(BOUND, lambda _, head: re.search(rb'"format" *: *"unisono-bound ', head) is not None, _bound_certificate),
-    Form("plan for GPUs", lambda name, _: is_gpu_plan(name), _gpu_plan),
-    Form("schedule", _begins("unisono-schedule", "unisono registers"), _schedule),
-    Form("schedule", _holds("version", "phases", "nodes"), _schedule),
-    Form("schedule", _ends(".xml"), _schedule),
-    Form("report", _holds("collective", "machine", "algorithm"), _report),
-    Form("trace", _holds("traceEvents"), _trace),
-    Form("sweep", _begins("shape,elements,best"), _sweep),
-    Form("rules for a library", lambda _, head: _rules_of(head) is not None, _rules),
-    Form("machine", _is_machine, _machine),
-    Form("program", _is_program, _program),
-)
+#: The reader of each form.
+_READERS: dict[str, Callable[[str], _Read]] = {
+    "plan for MPI programs": _plan_file,
+    CERTIFICATE: _certificate,
+    BOUND: _bound_certificate,
+    GPU_PLAN: _gpu_plan,
+    SCHEDULE: _schedule,
+    "report": _report,
+    "trace": _trace,
+    "part of a sweep": _part,
+    "sweep": _sweep,
+    "rules for a library": _rules,
+    MACHINE: _machine,
+    PROGRAM: _program,
+}

@@ -6,13 +6,14 @@ on one box or on several; all collectives and numbers of ranks share them. They 
 relative errors. Far points count less, and NCCL's own constants stand in for what few points do not determine.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from unisono._core import InputError, Machine, UnsupportedError
+from unisono._core import InputError, Machine, UnsupportedError, dtypes
 from unisono.base.reports import LibraryReport
 from unisono.collective_logs import Measured
 from unisono.machines.descriptions import machine as described
@@ -32,6 +33,14 @@ _LEAST = (1.0, 0.1, 0.1, 1e-3, 1e-3)
 _KEYS = ("start_us", "hop_us", "network_hop_us", "sent_ns_per_byte", "worked_ns_per_byte")
 #: Presets by a word of the GPU's name and the GPUs of a box.
 _PRESETS = {("A100-SXM", 8): "dgx-a100", ("H100", 8): "dgx-h100", ("V100-SXM", 8): "ndv2", ("V100-SXM", 16): "dgx2"}
+
+#: Architectures by the words in the names of GPUs.
+_ARCHITECTURES = {
+    "V100": "volta",
+    "A100|A800|A30": "ampere",
+    "H100|H200|H800|H20|GH200": "hopper",
+    "B100|B200|B300|GB200|GB300": "blackwell",
+}
 
 _Key = tuple[str, str, bool]
 
@@ -113,9 +122,11 @@ def calibrated(
     """The machine with fitted prices, the prices, all residuals, and sentences about points that were left out.
 
     Raises:
-        InputError: the machine does not state its GPUs, or NCCL has no algorithm for any of the points.
+        InputError: the machine does not state its GPUs or has others than the logs, or NCCL has no algorithm for any of
+            the points.
 
     """
+    _check_gpus(machine, points)
     kept, notes = [], []
     for point in points:
         try:
@@ -141,6 +152,27 @@ def calibrated(
     return made, groups, residuals, list(dict.fromkeys(notes))
 
 
+def _check_gpus(machine: Machine, points: Sequence[Measured]) -> None:
+    """Refuses a machine whose GPUs are not those that were measured.
+
+    Raises:
+        InputError: the machine is no network, or logs name GPUs of another architecture.
+
+    """
+    if machine.kind != "network":
+        raise InputError(
+            f"{machine.name} is of kind {machine.kind}; times of NCCL are fitted on networks of GPUs, as dgx-a100"
+        )
+    stated = (machine.describe().get("gpu") or {}).get("architecture")
+    for gpu in dict.fromkeys(point.gpu for point in points):
+        measured = next((of for words, of in _ARCHITECTURES.items() if re.search(rf"\b({words})", gpu)), stated)
+        if stated is not None and measured != stated:
+            raise InputError(
+                f"the logs are of {gpu}, which is {measured}, and {machine.name} states GPUs of {stated}; name the "
+                "machine that was measured"
+            )
+
+
 def _measured(points: Sequence[Measured]) -> str:
     ranks = sorted({point.ranks for point in points})
     kinds = sorted({point.collective for point in points})
@@ -155,10 +187,10 @@ def _choice(machine: Machine, point: Measured) -> LibraryReport:
     boxed = machine.asked(nodes=point.nodes) if point.nodes > 1 else machine
     size = boxed.describe()["topology"].get("accelerators", each)
     places = [box * size + gpu for box in range(point.nodes) for gpu in range(each)]
-    # Elements of two bytes; a block of an allgather has one at least.
+    # A block of an allgather has one element at least.
     blocks = point.ranks if point.collective in ("allgather", "reduce-scatter") else 1
-    count = max(1, point.bytes // (2 * blocks))
-    return library_choice(point.collective, boxed, count, "f16", places=places)
+    count = max(1, point.bytes // (dtypes()[point.dtype] * blocks))
+    return library_choice(point.collective, boxed, count, point.dtype, point.op, places=places)
 
 
 def _groups(machine: Machine, points: Iterable[Measured]) -> list[Group]:

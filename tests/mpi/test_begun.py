@@ -16,7 +16,15 @@ NAMES = ("iallreduce", "ibroadcast", "iallgather", "ialltoall", "ireduce", "ired
 
 
 @pytest.mark.parametrize(
-    ("abi", "ranks"), [("openmpi", 1), ("openmpi", 2), ("openmpi", 3), ("openmpi", 5), ("mpich", 2), ("mpich", 3)]
+    ("abi", "ranks"),
+    [
+        ("openmpi", 1),
+        ("openmpi", 2),
+        pytest.param("openmpi", 3, marks=pytest.mark.soak),
+        ("openmpi", 5),
+        pytest.param("mpich", 2, marks=pytest.mark.soak),
+        ("mpich", 3),
+    ],
 )
 def test_begun_calls_end_however_they_are_completed(
     compiled: Compile, plan: Plans, tmp_path: Path, abi: str, ranks: int

@@ -176,7 +176,7 @@ def test_each_output_feeds_the_next(tmp_path: Path) -> None:
         OPEN_MPI,
         4,
         [
-            command("calibrate", "-o", machine, "--rounds", "20", "--json"),
+            command("calibrate", "-o", machine, "--rounds", "10", "--json"),
             command("plan", *request, "-o", first, "--serve", "0-64KiB", "--json", on=0),
             command("bench", "allreduce", "--plan", first, *sizes, "--json"),
             command("tune", "allreduce,broadcast", "--machine", machine, "-o", tuned, *options, "--json"),

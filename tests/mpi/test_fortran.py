@@ -65,7 +65,9 @@ def under(library: str, ranks: int, program: Path, *options: str, **env: str) ->
 
 
 @pytest.mark.parametrize("binding", BINDINGS)
-@pytest.mark.parametrize(("library", "ranks"), [("openmpi", 2), ("openmpi", 3), ("mpich", 2)])
+@pytest.mark.parametrize(
+    ("library", "ranks"), [pytest.param("openmpi", 2, marks=pytest.mark.soak), ("openmpi", 3), ("mpich", 2)]
+)
 def test_fortran_programs_are_served(
     built: Built, plan: Plans, tmp_path: Path, library: str, ranks: int, binding: str
 ) -> None:

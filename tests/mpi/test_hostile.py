@@ -12,7 +12,9 @@ from ..python.test_mpi import OPEN_MPI, PATIENCE, SOURCES, Compile, compiled, pl
 __all__ = ["compiled", "plan"]
 
 
-@pytest.mark.parametrize(("abi", "ranks"), [("openmpi", 2), ("openmpi", 3), ("mpich", 2), ("abi", 2)])
+@pytest.mark.parametrize(
+    ("abi", "ranks"), [pytest.param("openmpi", 2, marks=pytest.mark.soak), ("openmpi", 3), ("mpich", 2), ("abi", 2)]
+)
 def test_wrong_calls_end_as_the_librarys(
     compiled: Compile, plan: Callable[[int], Path], tmp_path: Path, abi: str, ranks: int
 ) -> None:

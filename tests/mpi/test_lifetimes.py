@@ -72,7 +72,14 @@ def test_the_end_of_a_program_waits_for_nobody_for_good(case: str, plan: Path, t
     assert said.count("1 collective calls had not ended") == 1
 
 
-@ENVIRONMENTS
-@pytest.mark.parametrize("level", ["serialized", "funneled"])
+@pytest.mark.parametrize(
+    ("environment", "level"),
+    [
+        pytest.param(OPEN_MPI, "serialized", id="openmpi-serialized"),
+        pytest.param(MPICH, "funneled", id="mpich-funneled"),
+        pytest.param(OPEN_MPI, "funneled", id="openmpi-funneled", marks=pytest.mark.soak),
+        pytest.param(MPICH, "serialized", id="mpich-serialized", marks=pytest.mark.soak),
+    ],
+)
 def test_threads_that_mpi_does_not_serve_are_refused(environment: Path, level: str, plan: Path, tmp_path: Path) -> None:
     run(environment, f"level-{level}", plan, tmp_path)

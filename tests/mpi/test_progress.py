@@ -22,7 +22,7 @@ SCRIPT = FOLDER / "progress.py"
 
 TASKS = FOLDER / "tasks.py"
 #: Random programs whose kernels look.
-LOOKING = 8
+LOOKING = 4
 
 
 def run(ranks: int, folder: Path, *cases: Case) -> list[str]:
@@ -85,15 +85,14 @@ def test_programs_and_kernels_have_mpi_for_themselves(tmp_path: Path, ranks: int
         tmp_path,
         *(
             Case([SCRIPT, "mpi"], {"UNISONO_PROGRESS": mode, "UNISONO_POINT_TO_POINT": switch})
-            for mode in ("", "always")
-            for switch in "01"
+            for mode, switch in (("", "0"), ("always", "0"), ("always", "1"))
         ),
         *([Case([SCRIPT, "prepare"])] if ranks > 1 else []),
     )
-    assert len(set(found[:4])) == 1
+    assert len(set(found[:3])) == 1
     assert found[0]
     # A world prepares its calls.
-    assert all(text.startswith("'barrier' is nothing to prepare; accepted are allgather, ") for text in found[4:])
+    assert all(text.startswith("'barrier' is nothing to prepare; accepted are allgather, ") for text in found[3:])
 
 
 def test_nobody_waits_where_an_exchange_fails() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import unisono as un
 
-from ..python.conftest import ROOT, Shared
+from ..python.conftest import ROOT, SOAK, Shared
 from ..python.test_mpi import MPICH, OPEN_MPI, PATIENCE, YIELD
 from .launching import Case, Started, launch, started_once
 
@@ -142,7 +142,7 @@ def plan_of_three(plan: Path) -> Path:
 def cases(ranks: int, folder: Path) -> dict[str, Case]:
     """The programs on so many ranks, by the names that tests have for them."""
     plan = folder / "t.plan"
-    found = {"machine": Case([SCRIPT, "machine", "archer"])}
+    found = {"machine": Case([SCRIPT, "machine", "archer"])} if ranks < 4 or SOAK else {}
     match ranks:
         case 2:
             found["nothing"] = Case([SCRIPT, "nothing", "-"])
@@ -167,7 +167,7 @@ def worlds(tmp_path_factory: pytest.TempPathFactory, shared: Shared) -> Started:
     return started_once("worlds", cases, shared, tmp_path_factory)
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+@pytest.mark.parametrize("ranks", [1, 2, 3, pytest.param(4, marks=pytest.mark.soak)])
 def test_a_world_plans_by_a_machine(worlds: Started, ranks: int) -> None:
     _, size, planned, calls = worlds(ranks)["machine"][0].out.split()
     assert int(size) == ranks

@@ -114,9 +114,10 @@ class Text:
 
 
 def number(text: str) -> int:
-    """A number of C: a leading 0 means base 8."""
-    digits = text.strip().lstrip("+-")
-    return (-1 if text.strip().startswith("-") else 1) * int(digits, 8 if digits.startswith("0") else 10)
+    """A number of C: a leading 0 means base 8, and what is no digit ends it."""
+    found = re.match(r"[ \t\n\v\f\r]*([+-]?)([0-9]*)", text)
+    assert found
+    return int(found[1] + "0" + found[2], 8 if found[2].startswith("0") else 10)
 
 
 def same_text(text: str) -> bool:

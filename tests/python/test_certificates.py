@@ -146,13 +146,16 @@ MACHINES: list[tuple[str, list[tuple[int, ...]]]] = [
 ]
 
 
-@pytest.mark.parametrize("most", [pytest.param(4, id="few"), pytest.param(9, id="all", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("most", [pytest.param(3, id="few"), pytest.param(9, id="all", marks=pytest.mark.soak)])
 @pytest.mark.parametrize("name", [algorithm["name"] for algorithm in un.algorithms()])
 def test_every_algorithm_is_accepted(name: str, most: int) -> None:
     (about,) = (algorithm for algorithm in un.algorithms() if algorithm["name"] == name)
     served = 0
     for collective in about["collectives"]:
         for machine, shapes in MACHINES:
+            # Of two machines of a kind, few cases are of the last.
+            if most < 9 and machine == "dgx-a100":
+                continue
             for shape in (shape for shape in shapes if math.prod(shape) <= most or shape == shapes[-1]):
                 text = planned(name, collective, machine, shape)
                 if text is None:

@@ -1,7 +1,10 @@
 """Choosing from a part of measurements: the reader of PICO's format, the belief's algebra, and regret."""
 
 import json
+import random
+from itertools import permutations
 from pathlib import Path
+from statistics import NormalDist, median
 
 import numpy as np
 import pytest
@@ -50,6 +53,18 @@ def test_fugaku_has_shapes_and_a_last_sentence(tmp_path: Path) -> None:
     assert [point.seconds, point.again] == pytest.approx([1e-7, 4e-7])
 
 
+def test_a_fifth_of_the_iterations_warms_up(tmp_path: Path) -> None:
+    draw = random.Random(3)
+    (tmp_path / "s_metadata.csv").write_text(HEAD + "t,0,4,1,BCAST,OMPI,no,null\n")
+    (tmp_path / "s/t/0").mkdir(parents=True)
+    for count in range(2, 32):
+        times = [draw.randrange(1, 10**6) for _ in range(count)]
+        (tmp_path / "s/t/0/8_ring_int32.csv").write_text("\n".join(["highest", *map(str, times)]))
+        (point,) = read_pico(tmp_path)[0]
+        later = [time * 1e-9 for number, time in enumerate(times, start=1) if number > count // 5]
+        assert [point.seconds, point.again] == pytest.approx([median(later[::2]), median(later[1::2])])
+
+
 def test_observations_are_those_of_gaussian_regression() -> None:
     """One by one they give what conditioning on all at once gives."""
     names = ("a", "b", "c")
@@ -64,6 +79,20 @@ def test_observations_are_those_of_gaussian_regression() -> None:
     assert belief.mean == pytest.approx(expected, rel=1e-9)
     left = covariance - covariance[:, seen] @ np.linalg.solve(inner, covariance[seen])
     assert belief.covariance == pytest.approx(left, abs=1e-9)
+
+
+def test_a_point_is_faster_with_the_probability_of_the_difference() -> None:
+    points = [Point("s", (), "t", "allreduce", 4, 4 << size, name, 1, 1) for size in range(3) for name in ("a", "b")]
+    belief, draw = Belief(points), random.Random(5)
+    for seen in (None, 1, 4):
+        if seen is not None:
+            belief.observe(seen, draw.uniform(-11, -8))
+        for one, other in permutations(range(len(points)), 2):
+            difference = np.zeros(len(points))
+            difference[[one, other]] = -1, 1
+            spread = np.sqrt(difference @ belief.covariance @ difference)
+            expected = NormalDist().cdf(float(difference @ belief.mean / spread))
+            assert belief.faster(one, other) == pytest.approx(expected, abs=1e-6)
 
 
 def test_more_measurements_choose_as_well_as_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

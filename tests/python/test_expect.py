@@ -112,7 +112,7 @@ def test_files_have_the_report(tmp_path: Path) -> None:
     assert json_of(*words, "-o", files[1], "--plot", files[2])["files"] == files[1:]
     assert Path(files[2]).read_bytes().startswith(b"\x89PNG")
     assert samples(Path(files[1]).read_text()) == {
-        (metric, "allreduce", "dgx-h100", str(row["bytes"]), of, "2"): value
+        (metric, "allreduce", "dgx-h100", str(row["bytes"]), of, "2", "f32"): value
         for row in report["rows"]
         for metric, values in (("busbw_gigabytes_per_second", row["busbw"]), ("seconds", row))
         for of in ("ceiling", "library", "plan")
@@ -132,12 +132,14 @@ def samples(text: str) -> dict[tuple[str, ...], float]:
             assert described[-1] == name
         elif line.startswith("# HELP "):
             described.append(line.split(" ")[2])
+        elif line.startswith("# note: "):
+            assert not described
         else:
             match = SAMPLE.fullmatch(line)
             assert match, line
             assert match[1] == described[-1]
             labels = LABEL.findall(match[2])
-            assert [label for label, _ in labels] == ["collective", "machine", "bytes", "of", "ranks"]
+            assert [label for label, _ in labels][:6] == ["collective", "machine", "bytes", "of", "ranks", "dtype"]
             key = (match[1].removeprefix("unisono_expected_"), *(value for _, value in labels))
             assert key not in found
             found[key] = float(match[3])
@@ -151,6 +153,15 @@ def test_labels_are_escaped_and_what_has_no_value_has_no_line() -> None:
     found = samples(prometheus_text(expected))
     assert {key[:3] for key in found} == {("seconds", "barrier", 'a \\"b\\"\\\\\\nc')}
     assert {key[4] for key in found} == {"ceiling", "plan"}
+
+
+def test_gauges_name_what_failed() -> None:
+    expected = un.expect("allgather", un.machine("ndv2", failed=["0-1", 7]), sizes=[64], dtype="f16")
+    text = prometheus_text(expected)
+    assert expected["failed"] == ["0-1", "7"]
+    assert {key[5:] for key in samples(text)} == {("7", "f16", "0-1 7")}
+    assert [line[8:] for line in text.split("\n") if line.startswith("# note: ")] == expected["notes"]
+    assert "failed in every plane: 0-1, 7;" in text
 
 
 def test_the_command_prints_what_the_page_shows() -> None:

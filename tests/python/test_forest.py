@@ -8,7 +8,7 @@ import pytest
 import unisono as un
 
 from .bound_checker import bound_seconds
-from .conftest import call
+from .conftest import SOAK, call
 
 #: Cables with their Gbit/s among four accelerators and two switches.
 CABLES = [(0, 4, 300), (1, 4, 300), (2, 5, 300), (3, 5, 300), (4, 5, 100), (0, 1, 50), (2, 3, 50)]
@@ -232,7 +232,7 @@ def test_a_large_torus_sends_near_its_bound_by_a_forest_of_its_front() -> None:
 @pytest.mark.parametrize(("form", "begin"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
 def test_pictures_of_plans(form: str, begin: bytes, machine: Path, tmp_path: Path) -> None:
     pictures = []
-    for name in ("a", "b"):
+    for name in ("a", "b") if SOAK or form == "svg" else ("a",):
         file = tmp_path / f"{name}.{form}"
         words = ("plan", "allgather", "--machine", str(machine), "--bytes", "1MiB", "--algorithm", "forest")
         done = call(*words, "--plot", str(file))
@@ -240,7 +240,7 @@ def test_pictures_of_plans(form: str, begin: bytes, machine: Path, tmp_path: Pat
         assert f"wrote {file}" in done.out
         pictures.append(file.read_bytes())
     assert pictures[0].startswith(begin)
-    assert pictures[0] == pictures[1]
+    assert pictures[0] == pictures[-1]
 
 
 @pytest.mark.parametrize(

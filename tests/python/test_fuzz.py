@@ -297,12 +297,12 @@ def check(given: list[str], ran: Ran) -> None:
 
 
 #: Draws of commands whose every run takes long: `doctor` starts programs.
-DRAWS = {"doctor": 3}
+DRAWS = {"doctor": 2}
 
 
 @pytest.mark.parametrize("name", sorted(set(PROGRAM) - MEASURES))
 def test_any_arguments(name: str) -> None:
-    @fuzz(DRAWS.get(name, 15))
+    @fuzz(DRAWS.get(name, 10))
     @given(arguments(name))
     def run(given: list[str]) -> None:
         with folder_of_inputs() as folder:

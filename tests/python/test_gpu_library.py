@@ -3,6 +3,7 @@
 import csv
 import random
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,12 @@ def test_a_plan_for_nccl_has_lines_of_its_own_algorithms(tmp_path: Path) -> None
         assert tuple(line[3:5]) == expected or (not more and line[3] == "tree")
 
 
+def test_a_line_that_is_not_the_best_of_nccl_says_why(tmp_path: Path) -> None:
+    words = ["plan", "allreduce", "--machine", "dgx-a100", "--bytes", "64KiB", "--fail", "7", "--for", "nccl"]
+    ran = call(*words, "-o", str(tmp_path / "tuner.csv"))
+    assert "not the best of NCCL's own algorithms: NCCL's model is of whole boxes, and dgx-a100 states fail" in ran.out
+
+
 def test_logs_of_nccl_tests_are_read() -> None:
     points = read_log(LOG, "log")
     assert [point.bytes for point in points] == [8, 1 << 20, 1 << 23]
@@ -147,7 +154,18 @@ def test_logs_of_nccl_tests_are_read() -> None:
         (LOG.replace("all_reduce_perf", "").replace("sum", "mul"), "nothing names the test"),
         (LOG.replace("#  Rank", "# Bank"), "state the GPUs"),
         ("op,gpus,bytes,time_us\nallsum,4,8,9.1\n", "is no collective"),
-        ("op,gpus,bytes,time_us\nallreduce,4,8\n", "the time is"),
+        ("op,gpus,bytes,time_us\nallreduce,4,8\n", "line 2 has 3 cells, and the head has 4"),
+        ("op,gpus,bytes,time_us\nallreduce,4,8,1,7\n", "line 2 has 5 cells, and the head has 4"),
+        ("op,gpus,bytes,time_us\nallreduce,4,8,fast\n", "the time is 'fast'"),
+        ("op,gpus,bytes,time_us,nodes\nallreduce,4,8,1,0\n", "nodes is 0; accepted are 1 to"),
+        ("op,gpus,bytes,time_us\nallreduce,0,8,1\n", "gpus is 0; accepted are 1 to"),
+        ("op,gpus,ranks,bytes,time_us\nallreduce,4,8,8,1\n", "the columns gpus and ranks"),
+        ("op,gpus,bytes,time_us,time_us\nallreduce,4,8,1,2\n", "it occurs twice"),
+        ("op,gpus,bytes,time_us,node\nallreduce,8,8,1,2\n", "'node': there is no such column; accepted are op,"),
+        (LOG.replace("49.15      0", "49.15      3"), "3 elements of the result are wrong"),
+        (LOG.replace("all_reduce", "all_gather"), "those of allgather on 4 GPUs are as 1 to 0.750"),
+        (LOG.replace("   32.00", " 0.03200"), "the row has 32.77; the row is damaged, or its unit is another one"),
+        (LOG.replace("A100-SXM4", "H100"), "which is hopper, and a100x4 states GPUs of ampere"),
         ("op,gpus,bytes,time_us\nallreduce,-4,8,1\n", "gpus is '-4'"),
         ("op,gpus,bytes,time_us\n", "no times"),
     ],
@@ -159,6 +177,59 @@ def test_other_and_cut_logs_get_one_sentence(text: str, needed: str, tmp_path: P
     assert needed in ran.err, (ran.code, ran.err)
     assert len(ran.err.strip().splitlines()) == 1
     assert not (tmp_path / "m.toml").exists()
+
+
+def test_columns_may_have_spaces_and_a_mark_of_byte_order() -> None:
+    for head in ("# times\nop, gpus ,bytes,time_us", "\ufeffop,gpus,bytes,time_us"):
+        assert read_log(f"{head}\nallreduce, 4, 8, 8.0\n", "log") == [Measured("allreduce", 4, 1, 8, 8e-6)]
+
+
+def test_times_of_nccl_are_fitted_on_networks_of_gpus(tmp_path: Path) -> None:
+    ran = call("calibrate", "--from", str(TIMES), "--machine", "archer", "-o", str(tmp_path / "m.toml"))
+    assert (ran.code, ran.err) == (
+        2, "error: archer is of kind endpoint; times of NCCL are fitted on networks of GPUs, as dgx-a100\n"
+    )  # fmt: skip
+
+
+def log_of(points: list[Measured], *, is_named: bool, some: random.Random) -> str:
+    """The lines that nccl-tests print for points of one collective and number of GPUs."""
+    of = points[0]
+    share = {"allreduce": 2.0, "allgather": 1.0}[of.collective] * (of.ranks - 1) / of.ranks
+    test, redop = {"allreduce": ("all_reduce", "sum"), "allgather": ("all_gather", "none")}[of.collective]
+    lines = [f"# Collective test starting: {test}_perf"] if is_named else []
+    lines += [
+        f"#  Rank {gpu:2} Group  0 Pid 9 on host{gpu // 8} device {gpu % 8} [0] {of.gpu}" for gpu in range(of.ranks)
+    ]
+    lines += ["#  size  count  type  redop  root  time  algbw  busbw #wrong  time  algbw  busbw #wrong"]
+    for one in points:
+        algbw = one.bytes / one.seconds * 1e-9
+        half = f"{one.seconds * 1e6:.2f} {algbw:.2f} {share * algbw:.2f} {some.choice(('0', 'N/A'))}"
+        lines.append(f"{one.bytes} {one.bytes // 8} double {redop} -1 {half} {half}")
+    return "\n".join([*lines, *([f"# Collective test concluded: {test}_perf"] if is_named else []), ""])
+
+
+def test_tests_in_one_file_keep_their_names_and_a_cut_file_gives_no_wrong_time() -> None:
+    some = random.Random(11)
+    for _ in range(25):
+        text, expected = "", []
+        for _ in range(some.randint(1, 3)):
+            kind, ranks = some.choice(("allreduce", "allgather")), some.choice((3, 4, 16))
+            sizes = (1 << 20, 1 << 24)[: some.randint(1, 2)]
+            nodes, gpu = -(-ranks // 8), some.choice(("NVIDIA A100-SXM4-80GB", "NVIDIA H100"))
+            run = [
+                Measured(kind, ranks, nodes, n, some.randint(1000, 90000) / 1e8, gpu, "f64") for n in sizes
+            ]  # fmt: skip
+            text += log_of(run, is_named=some.random() < 0.5, some=some)
+            expected += run
+        assert [replace(one, seconds=round(one.seconds, 8)) for one in read_log(text, "log")] == expected
+        for cut in some.sample(range(len(text)), min(len(text), 40)):
+            try:
+                points = read_log(text[:cut], "log")
+            except un.InputError:
+                continue
+            assert [replace(one, seconds=round(one.seconds, 8)) for one in points] == expected[: len(points)], text[
+                :cut
+            ]
 
 
 def test_damaged_logs_are_read_or_refused() -> None:

@@ -223,6 +223,20 @@ def test_boxes_have_port_channels_between_them(tmp_path: Path) -> None:
     assert (ran.code, "4 GPUs do not fill boxes of 3; use a number that divides 4" in ran.err) == (1, True)
 
 
+def test_packets_are_ordered_by_ranges(tmp_path: Path) -> None:
+    """The order of shares of packets takes no more memory for more of them."""
+    file = tmp_path / "plan.json"
+    words = ("--machine", "archer", "--ranks", "4", "--bytes", "8KiB", "--thread-blocks", "2", "--format", "mscclpp")
+    call("emit", "allreduce", *words, "--algorithm", "recursive-doubling", "-o", str(file))
+    plan = json.loads(file.read_text())
+    assert plan["protocol"] == "LL"
+    del plan["min_message_size"], plan["max_message_size"]
+    file.write_text(json.dumps(plan))
+    for size in ("8KiB", "64KiB", "64MiB"):
+        ran = call("verify", str(file), "--bytes", size, "--limit-memory", "10MB")
+        assert (ran.code, ran.err) == (0, ""), size
+
+
 def test_thread_blocks_share_the_work_of_a_gpu(tmp_path: Path) -> None:
     file = tmp_path / "plan.json"
     words = ("allreduce", "--machine", "archer", "--ranks", "4", "--bytes", "1MiB", "--format", "mscclpp")

@@ -107,6 +107,8 @@ def test_tuning_reports_have_the_chosen_times(tmp_path: Path) -> None:
         {"cells": [{**cell, "chosen": "none"}]},
         {"cells": 3},
         {"cells": [{**cell, "per_node": 0}]},
+        {"cells": [{**cell, "bytes": "64"}]},
+        {"cells": [{**cell, "contenders": [{"algorithm": "ring", "seconds": 0.0}]}]},
         {"cells": [3]},
     ):
         report.write_text(json.dumps(damaged))
@@ -122,6 +124,9 @@ def test_tuning_reports_have_the_chosen_times(tmp_path: Path) -> None:
         ("# OSU MPI Allreduce Latency Test v7.3\n", "has no times of collectives; it may be cut"),
         (IMB.replace("         1.10         1.30         1.20", ""), "the row is cut, as it has no t_avg"),
         (IMB.replace("#processes = 2", "#processes = 99999999999"), "accepted are 1 to 16777216"),
+        (IMB[: IMB.index("1.20") + 3], "the time is 1.2, without two decimals; the row is cut"),
+        (OSU[: OSU.index("9.50") + 1], "the time is 9, without two decimals; the row is cut"),
+        (IMB, "--ranks 4 is for logs of the OSU benchmarks"),
         ("hello", "is no log of nccl-tests or rccl-tests"),
         ("{", "is no JSON"),
     ],
@@ -154,6 +159,19 @@ def test_an_ideal_library_breaks_nothing_and_a_slow_collective_is_named() -> Non
         )
         assert slow in {of.collective for of in found}
         assert all(of.seconds > of.other_seconds for of in found)
+
+
+def test_the_least_of_several_times_counts() -> None:
+    draw = random.Random(11)
+    for _ in range(100):
+        names, sizes = draw.sample(sorted(IDEAL), 5), draw.sample(range(1, 1 << 20), 4)
+        points = [Measured(name, 6, 1, size, draw.uniform(1e-6, 9e-6)) for name in names for size in sizes]
+        slower = [Measured(p.collective, 6, 1, p.bytes, p.seconds * draw.uniform(1, 9)) for p in points]
+        again = [*points, *draw.sample(slower, 12)]
+        draw.shuffle(again)
+        found, expected = violations(again), violations(points)
+        assert found[1] == expected[1]
+        assert sorted(map(str, found[0])) == sorted(map(str, expected[0]))
 
 
 def test_ranks_between_powers_of_two_are_compared_with_the_next() -> None:

@@ -80,7 +80,7 @@ def test_a_gpu_that_failed_is_left_out_of_several_boxes(machine: str) -> None:
 
 
 def test_two_boxes_of_slow_links_are_not_faster_than_one(tmp_path: Path) -> None:
-    path = written("dgx-h100", {"link_gbps": 100, "measured_gbps": 82.4}, tmp_path / "mine.toml")
+    path = written("dgx-h100", {"link_gbps": 200, "measured_gbps": 164.8}, tmp_path / "mine.toml")
     seconds = [
         un.plan("allreduce", un.machine(path, nodes=nodes), bytes="4MiB", algorithm="ring").predicted["seconds"]
         for nodes in (1, 2)

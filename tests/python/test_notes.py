@@ -85,3 +85,30 @@ def test_notes_of_a_program_are_those_of_its_machine(tmp_path: Path) -> None:
     )
     report = json_of("workload", "--from", str(tmp_path / "one.hlo"), "--machine", "dgx2")
     assert any("host_overhead_ns of dgx2 are 0" in note for note in report["notes"])
+
+
+@pytest.mark.parametrize(("depth", "slower"), [(1, 2), (2, 1), (4, 1)])
+def test_short_queues_of_a_wafer_have_a_note(depth: int, slower: int) -> None:
+    on = un.machine(un.machine("wse2").describe() | {"queue_depth": depth})
+    plan = un.plan("broadcast", on, shape=9, elements=300)
+    ran = un.simulate(plan.schedule)
+    assert ran.seconds == pytest.approx(slower * plan.predicted["seconds"], rel=0.05)
+    noted = [note for note in plan.report()["notes"] if "(queue_depth)" in note]
+    assert ["halve" in note for note in noted] == {1: [True], 2: [False], 4: []}[depth]
+
+
+@pytest.mark.parametrize(
+    ("changed", "key"),
+    [
+        ({}, None),
+        ({"send_machines": 1}, "send_machines"),
+        ({"buffer_bytes": 8192, "link_latency_ns": 1000}, "buffer_bytes"),
+    ],
+)
+def test_what_closed_forms_of_large_networks_leave_out_has_a_note(changed: dict[str, int], key: str | None) -> None:
+    """An allreduce of 4 MiB with one message at a time takes 2.5 times its prediction."""
+    on = un.machine(un.machine("torus2d-small").describe() | changed)
+    plan = un.plan("allreduce", on, shape=(32, 32), bytes="4MiB", algorithm="bucket")
+    assert plan.candidates[0]["source"] == "exchanges"
+    noted = [note for note in plan.report()["notes"] if "closed forms leave out" in note]
+    assert ["(" + str(key) + ")" in note for note in noted] == [True] * (key is not None)

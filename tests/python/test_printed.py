@@ -1,9 +1,11 @@
 """The text of commands says which algorithm ran, where numbers come from, and what a machine lacks."""
 
+import random
 from pathlib import Path
 
 import pytest
 import unisono as un
+from unisono.cli._output import bandwidths_text
 
 from .conftest import call, json_of
 
@@ -255,3 +257,12 @@ def test_simulated_candidates_that_are_slower_than_others_have_a_remark() -> Non
         listed = [candidate for candidate in report["candidates"][:10] if candidate["expressible"] is not False]
         times = [candidate["seconds"] for candidate in listed]
         assert (remark in text_of("plan", *arguments)) == (times != sorted(times))
+
+
+def test_bandwidths_of_short_vectors_are_no_zeros() -> None:
+    draw = random.Random(3)
+    for _ in range(200):
+        rate = 10 ** draw.uniform(-9, 4)
+        shown = bandwidths_text({"algbw": rate, "busbw": 2 * rate}).split(" ")[0]
+        assert abs(float(shown) - rate) <= max(0.05 * rate, 0.005 if rate >= 0.01 else 0.0), (rate, shown)
+    assert bandwidths_text({"algbw": 0.0, "busbw": 0.0}).startswith("0 GB/s")

@@ -446,7 +446,7 @@ def test_a_schedule_as_traces_takes_the_same_time(tmp_path: Path, machine: str, 
     assert un.step(tmp_path / "out", machine, level="packet")["seconds"] == pytest.approx(run.seconds, rel=1e-9)
 
 
-@pytest.mark.parametrize("machine", ["torus2d-small", "hx2mesh-small", "dgx2"])
+@pytest.mark.parametrize("machine", ["torus2d-small", pytest.param("hx2mesh-small", marks=pytest.mark.soak), "dgx2"])
 def test_every_algorithm_takes_the_same_time_as_traces(tmp_path: Path, machine: str) -> None:
     made = {"chakra": 0, "astra-sim": 0}
     for kind in un.collectives():

@@ -79,6 +79,16 @@ def test_optimal_costs_at_ratio_4(machine: Any, ranks: int, units: int) -> None:
         assert plan.predicted["seconds"] * 1e6 == pytest.approx(units)
 
 
+@pytest.mark.parametrize("ranks", [6, 11, 14, 27, 44, 55, 61])
+def test_default_stages_are_the_best_that_a_plan_lists(machine: Any, ranks: int) -> None:
+    """Stage costs add up to an upper bound where ranks run ahead, so the times of schedules decide, not their costs."""
+    where = un.machine(machine(RATIO_4), ranks)
+    name = "recursive-multiplying"
+    listed = un.plan("allreduce", where, elements=1).candidates
+    least = min(one["seconds"] for one in listed if one["algorithm"] == name)
+    assert un.plan("allreduce", where, elements=1, algorithm=name).predicted["seconds"] == least
+
+
 @pytest.mark.parametrize(
     ("schedule", "ranks", "finish"),
     [

@@ -7,8 +7,9 @@ import pytest
 import unisono as un
 from hypothesis import given
 from hypothesis import strategies as st
+from unisono.base.forms import FORMS
 from unisono.base.json_streams import members
-from unisono.contents import FORMS, contents
+from unisono.contents import contents
 
 from .conftest import ROOT, call, json_of
 
@@ -62,6 +63,20 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         ["verify", "a.sched", "--certificate", "schedule.cert"],
         ["simulate", "a.sched", "--trace", "trace.json"],
         ["sweep", "allreduce", "--machine", "archer", "--shapes", "4,8", "--elements", "1,2", "-o", "sweep.csv"],
+        [
+            "sweep",
+            "allreduce",
+            "--machine",
+            "archer",
+            "--shapes",
+            "4",
+            "--elements",
+            "1",
+            "--shard",
+            "1/1",
+            "-o",
+            "part.json",
+        ],
         ["emit", *boxes, "--algorithm", "ring", "--format", "mscclpp", "-o", "gpus.json"],
         ["emit", *boxes, "--algorithm", "ring", "--format", "msccl-xml", "-o", "gpus.xml"],
         ["emit", "a.sched", "--format", "goal", "-o", "a.goal"],
@@ -94,14 +109,37 @@ FORM_OF = {
     "schedule.cert": "certificate of a schedule", "trace.json": "trace", "sweep.csv": "sweep",
     "gpus.json": "plan for GPUs", "gpus.xml": "schedule", "a.goal": "program", "traces": "program",
     "switches.sched": "schedule", "switches.registers": "schedule", "machine.toml": "machine",
-    "workload.toml": "program", "b.plan": "plan for MPI programs",
+    "workload.toml": "program", "part.json": "part of a sweep", "b.plan": "plan for MPI programs",
     **{f"rules.{name}": "rules for a library" for name in (*LIBRARIES, *OF_GPUS)},
 }  # fmt: skip
 
 
 def test_every_form_has_a_file(files: dict[str, Path]) -> None:
     assert set(FORM_OF) == set(files)
-    assert set(FORM_OF.values()) == {form.name for form in FORMS}
+    assert set(FORM_OF.values()) == {name for name, _ in FORMS}
+
+
+#: Commands that read a file of some forms; programs have endings that files of other forms have too.
+READERS: list[tuple[list[str], set[str]]] = [
+    (["simulate", "FILE"], {"schedule", "plan for GPUs"}),
+    (["verify", "FILE", "--method", "exact"], {"schedule", "plan for GPUs"}),
+    (["plan", "barrier", "--machine", "FILE"], {"machine"}),
+    (["verify", "--certificate", "FILE", "--machine", "dgx-a100"], {"certificate of a bound"}),
+    (["import", "FILE", "--format", "mscclpp", "-o", "read.sched"], {"plan for GPUs"}),
+    (["import", "FILE", "--format", "msccl-xml", "-o", "read.sched"], {"schedule"}),
+    (["workload", "FILE", "--machine", "dgx-a100"], set()),
+]
+
+
+@pytest.mark.parametrize(("words", "wanted"), READERS)
+def test_a_reader_names_the_form_of_another_file(words: list[str], wanted: set[str], files: dict[str, Path]) -> None:
+    for name, form in FORM_OF.items():
+        if form not in {*wanted, "program", "plan for MPI programs"}:
+            ran = call(*(str(files[name]) if word == "FILE" else word for word in words))
+            assert (ran.code, ran.out) == (2, ""), name
+            assert f"'{files[name]}' is" in ran.err
+            assert f"{form}, and no " in ran.err, ran.err
+            assert "'unisono show' prints this file" in ran.err
 
 
 @pytest.mark.parametrize("name", FORM_OF)

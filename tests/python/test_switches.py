@@ -1,5 +1,6 @@
 """Switches that reduce: plans, schedules with their placement, registers, runs, and wrong input in one sentence."""
 
+import random
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,25 @@ def planned(nodes: int = 2, elements: int = 256, embeddings: int = 1, name: str 
     machine = un.machine(name, nodes=nodes)
     params = {"embeddings": str(embeddings)}
     return un.plan("allreduce", machine, elements=elements, algorithm="in-network", params=params)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_predictions_are_near_simulations_with_any_buffers_and_engines(seed: int) -> None:
+    draw = random.Random(seed)
+    for _ in range(6):
+        changed: dict[str, object] = {
+            key: draw.choice([1, 5, 25, 300]) for key in ("core_latency_ns", "socket_latency_ns", "node_latency_ns")
+        }
+        changed |= {key: draw.choice([17.3, 64, 400]) for key in ("core_gbps", "socket_gbps", "memory_gbps")}
+        changed |= {"buffer_packets": draw.choice([1, 2, 7, 64]), "packet_bytes": draw.choice([16, 64, 256])}
+        changed |= {"engine_level_ns": draw.choice([0, 3, 20])}
+        changed |= draw.choice([{}, {"engine_gbps": draw.choice([4, 50])}])
+        on = un.machine(un.machine("piuma").describe() | changed, draw.choice([3, 9, 20]))
+        collective, count = draw.choice(["allreduce", "reduce", "broadcast"]), draw.choice(["1", "2"])
+        elements = draw.choice([16, 300, 4096])
+        plan = un.plan(collective, on, elements=elements, algorithm="in-network", params={"embeddings": count})
+        ran = un.simulate(plan.schedule, on)
+        assert ran.seconds == pytest.approx(plan.predicted["seconds"], rel=0.1), (changed, collective, elements, count)
 
 
 def test_sixteen_nodes_rank_in_network_against_the_cores() -> None:

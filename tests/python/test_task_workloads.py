@@ -106,6 +106,19 @@ def test_wrong_programs_are_refused(both: tuple[str, str], words: tuple[str, ...
     assert len(ran.err.splitlines()) == 1
 
 
+def test_strict_changes_nothing_where_all_times_are_known() -> None:
+    words = (
+        "workload",
+        "--from",
+        str(ROOT / "examples" / "tasks" / "nbody.py"),
+        "--ranks",
+        "2",
+        "--machine",
+        "dgx-a100",
+    )
+    assert call(*words, "--strict").out == call(*words).out != ""
+
+
 def test_options_of_python_files_are_refused_elsewhere(both: tuple[str, str]) -> None:
     ran = call("workload", "--from", both[1], "--ranks", "4", "--machine", "torus2d-small", "--rounds", "5")
     assert (ran.code, "--rounds is for a program in Python" in ran.err) == (2, True)

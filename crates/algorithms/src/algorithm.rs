@@ -59,6 +59,8 @@ pub struct Info {
     pub needs: &'static [Means],
     /// Whether it is made of other algorithms that its parameters name; listings of plain algorithms leave it out.
     pub composed: bool,
+    /// The best of the settings that it lists, by their times, is taken where parameters are not given.
+    pub best_of_listed: bool,
 }
 
 impl Info {
@@ -72,6 +74,7 @@ impl Info {
         formulas: &[],
         needs: &[Means::Grid],
         composed: false,
+        best_of_listed: false,
     };
     /// Base of the facts of a reduce that is a tree on a line of PEs.
     pub const ON_LINE: Info = Info { collectives: &[Kind::Reduce], ..Info::ON_GRID };

@@ -27,4 +27,4 @@ pub use compose::{find, resolve, short_name};
 pub use error::AlgorithmError;
 pub use formula::Formula;
 pub use params::Params;
-pub use registered::{algorithms, is_own, register, unregister};
+pub use registered::{algorithms, register, unregister};

@@ -13,11 +13,6 @@ pub fn algorithms() -> Vec<&'static dyn Algorithm> {
     ALGORITHMS.iter().chain(own.iter()).copied().collect()
 }
 
-/// Returns whether an algorithm of that name was added.
-pub fn is_own(name: &str) -> bool {
-    OWN.read().unwrap_or_else(PoisonError::into_inner).iter().any(|a| a.name() == name)
-}
-
 /// Removes an algorithm that was added; returns whether there was one of that name.
 pub fn unregister(name: &str) -> bool {
     let mut own = OWN.write().unwrap_or_else(PoisonError::into_inner);

@@ -177,19 +177,33 @@ impl Element {
         self.attributes.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str())
     }
 
+    /// An attribute's whole number in `from ..= to`; `None` where it is missing or blank.
+    ///
+    /// # Errors
+    /// It is no number, or outside.
+    pub fn stated(&self, key: &str, from: i64, to: i64) -> Result<Option<i64>, XmlError> {
+        let is_stated = self.find(key).is_some_and(|text| !trimmed(text).is_empty());
+        is_stated.then(|| self.number(key, from, to)).transpose()
+    }
+
     /// An attribute's whole number in `from ..= to`.
     ///
     /// # Errors
     /// It is missing, no number, or outside.
     pub fn number(&self, key: &str, from: i64, to: i64) -> Result<i64, XmlError> {
         let text = self.text(key)?;
-        let number = text.trim().parse::<i64>().ok().filter(|n| (from..=to).contains(n));
+        let number = trimmed(text).parse::<i64>().ok().filter(|n| (from..=to).contains(n));
         number.ok_or_else(|| {
             let message =
                 format!("{key}=\"{}\" of <{}>; accepted are whole numbers from {from} to {to}", short(text), self.name);
             XmlError::new(self.line, message)
         })
     }
+}
+
+/// Returns a value without the blanks around a number that C passes over. Other blanks end a number of C.
+pub fn trimmed(text: &str) -> &str {
+    text.trim_matches([' ', '\t', '\n', '\x0b', '\x0c', '\r'])
 }
 
 /// A value as an error shows it.

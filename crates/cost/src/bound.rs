@@ -29,7 +29,7 @@ pub enum Standing {
     Bound,
     /// By a model no schedule ends earlier; on the machine one may, where the model adds what overlaps.
     OfModel,
-    /// The same, and by the model a schedule ends then.
+    /// The same, and by the model a schedule was found that ends then.
     ModelOptimum,
 }
 
@@ -42,6 +42,12 @@ pub trait Bound: Sync {
 
     fn standing(&self) -> Standing {
         Standing::Bound
+    }
+
+    /// The model of which no schedule is predicted to end earlier, if the bound is of a model and of all its schedules:
+    /// one that is predicted to end then is the best by it.
+    fn model(&self) -> Option<&'static str> {
+        None
     }
 
     /// Returns the bound, or `None` where it does not apply to the problem.
@@ -60,17 +66,17 @@ pub fn bounds(problem: &CostProblem) -> Vec<(&'static dyn Bound, Time)> {
 
 /// Returns the largest of the bounds that hold for every schedule on the machine.
 pub fn tightest(problem: &CostProblem) -> Option<(&'static dyn Bound, Time)> {
-    largest(problem, Standing::Bound)
-}
-
-/// Returns the least time by the model of the machine, where it is known.
-pub fn model_optimum(problem: &CostProblem) -> Option<(&'static dyn Bound, Time)> {
-    largest(problem, Standing::ModelOptimum)
-}
-
-fn largest(problem: &CostProblem, standing: Standing) -> Option<(&'static dyn Bound, Time)> {
-    let standing = all().filter(|bound| bound.standing() == standing);
+    let standing = all().filter(|bound| bound.standing() == Standing::Bound);
     standing.filter_map(|bound| Some((bound, bound.time(problem)?))).max_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+/// Returns the bound of a model that the least time predicted by it reaches, so that this time is the least of all
+/// schedules by the model.
+pub fn model_optimum(problem: &CostProblem, model: &str, least: Time) -> Option<(&'static dyn Bound, Time)> {
+    const ROUNDING: f64 = 1e-9;
+    let of_model = all().filter(|bound| bound.model() == Some(model));
+    let mut times = of_model.filter_map(|bound| Some((bound, bound.time(problem)?)));
+    times.find(|(_, time)| (least.seconds - time.seconds).abs() <= ROUNDING * time.seconds)
 }
 
 /// Returns the condition of a bound, and with it what the file of the machine assumes or may leave out.

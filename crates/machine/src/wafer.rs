@@ -114,7 +114,7 @@ impl Description for Wafer {
     }
 
     fn notes(&self, _: u64, _: Option<&str>) -> Vec<String> {
-        self.assumptions().into_iter().collect()
+        self.assumptions().into_iter().chain(self.short_queues()).collect()
     }
 
     fn shape(&self, asked: Option<Shape>) -> Result<Option<Shape>, MachineError> {
@@ -123,6 +123,19 @@ impl Description for Wafer {
 }
 
 impl Wafer {
+    /// A sentence about stalls that no closed form has: a router holds fewer wavelets than those of the presets.
+    fn short_queues(&self) -> Option<String> {
+        let effect = if self.queue_depth == 1 { "halve the rate of each link" } else { "hold up blocks that meet" };
+        (self.queue_depth < queue_depth()).then(|| {
+            format!(
+                "times in closed form count queues of {} wavelets at each router; those of {} (queue_depth) {effect}, \
+                 as simulations count",
+                queue_depth(),
+                self.queue_depth
+            )
+        })
+    }
+
     /// Cycles that one step of the depth costs: down the ramp, one operation, up the ramp (2 T_R + 1).
     pub fn depth_cycles(&self) -> f64 {
         f64::from(2 * self.ramp_latency_cycles + 1)

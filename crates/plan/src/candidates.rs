@@ -30,6 +30,8 @@ pub enum TimeSource {
     Registers,
     /// A simulation of the schedule under the machine's model.
     Simulated,
+    /// For a target: a simulation of the candidate's file with one thread block a share, at the rates of several.
+    Estimated,
 }
 
 /// An algorithm with its parameters and its time.

@@ -80,7 +80,10 @@ pub enum PlanError {
     NoLibraryTime(String),
     #[error("{reason}")]
     NotExpressible { reason: String },
-    #[error("no algorithm makes {kind} on shape {shape} of {machine}{hint}")]
+    #[error(
+        "no algorithm makes {kind} on shape {shape} of {machine}{hint}; `unisono algorithms --collective {kind}` lists \
+         the machines of each"
+    )]
     NoCandidate { kind: String, shape: String, machine: String, hint: String },
     #[error("{} has no time by {model}: {message}", named(algorithm))]
     NotTimed { algorithm: String, model: &'static str, message: String },

@@ -174,16 +174,16 @@ fn write_nearest(
     for (looked, &(n, seconds, ref forms)) in estimated.iter().enumerate() {
         interrupt::check();
         let is_written = looked < MOST_WRITTEN && seconds < least;
-        let time = if is_written {
+        let (time, source) = if is_written {
             let file = built(problem, emitter, &candidates[n].0)?;
             let Ok(proven) = VerifiedFile::new(&file, Method::Auto) else { continue };
             let Ok((_, Some(time))) = written_as(emitter, &proven, &choices, forms) else { continue };
             least = least.min(time.seconds);
-            time
+            (time, TimeSource::Simulated)
         } else {
-            Time { seconds, cycles: None }
+            (Time { seconds, cycles: None }, TimeSource::Estimated)
         };
-        (candidates[n].0.time, candidates[n].0.source) = (time, TimeSource::Simulated);
+        (candidates[n].0.time, candidates[n].0.source) = (time, source);
         known[n] = Some(is_written);
     }
     let mut found: Vec<_> = candidates.drain(..).zip(known).collect();

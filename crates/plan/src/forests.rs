@@ -5,9 +5,9 @@ use unisono_algorithms::{AlgorithmError, Params};
 use unisono_base::interrupt;
 use unisono_collective::Kind;
 use unisono_cost::network::NetworkPart;
-use unisono_synthesis::{NoForest, Roots};
+use unisono_synthesis::{Fabric, NoForest, Roots};
 
-use crate::{Plan, PlanError, Problem, candidates::time_and_spare};
+use crate::{Plan, PlanError, Problem, Timed, candidates::time_and_spare};
 
 const NAME: &str = "forest";
 /// Depths of a front beyond the least.
@@ -78,6 +78,12 @@ fn part_of(problem: &Problem) -> Result<(&NetworkPart, Roots), PlanError> {
     Ok((part, if c.kind.has_root() { Roots::One(c.root) } else { Roots::All }))
 }
 
+/// The network with messages of near ranks alone, where the best candidate is a forest of these.
+fn fabric_of<'a>(part: &'a NetworkPart, best: &Timed) -> &'a Fabric {
+    let is_near = best.algorithm.name() == NAME && best.params.get("pairs") == Some("near");
+    part.fabric.near().filter(|_| is_near).unwrap_or(&part.fabric)
+}
+
 impl Plan {
     /// The trees of one root of the best candidate; `None` is the root of the collective, or rank 0.
     ///
@@ -89,6 +95,9 @@ impl Plan {
             return Err(unsupported(format!("the plan is {}, which has no trees of it", best.algorithm.name())));
         }
         let (part, roots) = part_of(problem)?;
+        let through = best.params.get("through").is_some_and(|value| value != "none");
+        let through = if through { best.params.number(NAME, "through", 0..=u32::MAX)? } else { None };
+        let roots = through.map_or(roots, Roots::Through);
         let list = roots.list(problem.collective.ranks);
         let root = root.unwrap_or(list[0]);
         if !list.contains(&root) {
@@ -96,9 +105,10 @@ impl Plan {
         }
         let number = |name| best.params.number(NAME, name, 1..=u32::MAX);
         let chunks = number("chunks")?.unwrap_or(1);
-        let (fabric, depth) = (&part.fabric, number("depth")?);
+        let (fabric, depth) = (fabric_of(part, best), number("depth")?);
         let c = problem.collective;
-        let block = if c.kind == Kind::Allreduce { c.elements.div_ceil(c.ranks) } else { c.elements };
+        let is_share = c.kind == Kind::Allreduce && roots == Roots::All;
+        let block = if is_share { c.elements.div_ceil(c.ranks) } else { c.elements };
         let bytes = u64::from(block.div_ceil(chunks)) * c.element_bytes();
         let forest = fabric.forest(roots, depth, chunks, bytes).map_err(unsupported)?;
         let graph = fabric.graph();
@@ -118,7 +128,7 @@ impl Plan {
     }
 
     /// The time of forests over their depth, from the least depth to that at which more would not help, whatever the
-    /// best candidate is.
+    /// best candidate is. Ranks exchange messages as in the best candidate, where that is a forest.
     ///
     /// # Errors
     /// The machine is no network, the collective has no forests, or they are not found.
@@ -126,7 +136,7 @@ impl Plan {
         let problem = &self.problem;
         let c = problem.collective;
         let (part, roots) = part_of(problem)?;
-        let fabric = &part.fabric;
+        let fabric = fabric_of(part, self.best());
         let (block, ways) = match c.kind {
             Kind::Allreduce => (c.elements.div_ceil(c.ranks), 2),
             _ => (c.elements, 1),
@@ -141,6 +151,8 @@ impl Plan {
         let alike = fabric.is_alike(roots);
         let fluid = |depth| if alike { Ok(None) } else { fabric.packing(roots, depth).map(|found| Some(found.time)) };
         let free = fluid(None).map_err(refused)?;
+        let is_near = !std::ptr::eq(fabric, &raw const part.fabric);
+        let pairs = if is_near { Params::new().with("pairs", "near") } else { Params::new() };
         let mut points = Vec::new();
         for depth in MORE.map(|more| least + more).into_iter().filter(|&depth| depth < c.ranks) {
             interrupt::check();
@@ -150,7 +162,7 @@ impl Plan {
             let sent = roots * u64::from(c.ranks - 1);
             let mut forests = Vec::new();
             for chunks in CHUNKS.into_iter().filter(|&n| n <= block && u64::from(n) * sent <= MOST_MESSAGES) {
-                let params = Params::new().with("depth", depth).with("chunks", chunks);
+                let params = pairs.clone().with("depth", depth).with("chunks", chunks);
                 let (algorithm, params) = problem.target.resolve(c, NAME, &params)?;
                 forests.push((chunks, time_and_spare(problem, algorithm, &params)?.time.seconds));
             }

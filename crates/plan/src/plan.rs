@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use unisono_algorithms::{Means, Params, is_own};
+use unisono_algorithms::{Means, Params};
 use unisono_base::limits::counted;
 use unisono_collective::Collective;
 use unisono_lower::{File, Placed};
@@ -75,17 +75,16 @@ fn planned(
     }
     let candidates = match algorithm {
         Some(name) => {
-            let (algorithm, mut params) = target.resolve(c, name, params)?;
+            let (algorithm, mut chosen) = target.resolve(c, name, params)?;
             if let Some(emitter) = emitter {
-                params = suited(emitter, &target.case(c), algorithm, params);
+                chosen = suited(emitter, &target.case(c), algorithm, chosen);
             }
-            // An algorithm of the user's own has no defaults, so its listed settings are ranked.
-            let all_given = algorithm.info().params.iter().all(|p| params.get(p.name).is_some());
-            if is_own(algorithm.name()) && !all_given {
-                let only = Some(algorithm.name());
-                rank(&problem, &params, emitter, ranked, only)?
+            let info = algorithm.info();
+            let all_given = info.params.iter().all(|p| params.get(p.name).is_some());
+            if info.best_of_listed && !all_given && !target.is_slow(c, algorithm, &chosen) {
+                rank(&problem, params, emitter, ranked, Some(algorithm.name()))?
             } else {
-                named(&problem, algorithm, &params)?
+                named(&problem, algorithm, &chosen)?
             }
         }
         None => rank(&problem, params, emitter, ranked, None)?,

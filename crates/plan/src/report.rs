@@ -95,7 +95,8 @@ pub struct PlanReport {
     pub memory: Option<MemoryReport>,
     pub predicted: Prediction,
     pub lower_bound: Option<BoundReport>,
-    /// The least time by a model, where it is known; on the machine schedules may end before it.
+    /// The least time of all schedules by the model, where a candidate is known to have it; schedules may end before it
+    /// on the machine.
     pub model_optimum: Option<BoundReport>,
     pub ratio: Option<f64>,
     /// GB/s as nccl-tests define them, of the predicted time.
@@ -128,6 +129,10 @@ impl Plan {
         let problem = self.problem.cost();
         let bound = tightest(&problem);
         let least = bound.map(|(_, time)| time);
+        let first = self.candidates.iter().map(|timed| timed.time).min_by(Time::total_cmp);
+        let optimum = first
+            .and_then(|first| model_optimum(&problem, target.model(), first))
+            .map(|optimum| BoundReport { standing: Standing::ModelOptimum, ..bound_report(problem.part, optimum) });
         let candidate = |(t, mark): (&Timed, &Expressible)| CandidateReport {
             algorithm: t.algorithm.name(),
             params: map(&t.params),
@@ -164,7 +169,7 @@ impl Plan {
             memory: details.memory,
             predicted,
             lower_bound: bound.map(|bound| bound_report(problem.part, bound)),
-            model_optimum: model_optimum(&problem).map(|optimum| bound_report(problem.part, optimum)),
+            model_optimum: optimum,
             ratio: ratio(best, least),
             algbw: bandwidths.map(|b| b.algbw),
             busbw: bandwidths.map(|b| b.busbw),

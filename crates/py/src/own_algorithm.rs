@@ -187,6 +187,8 @@ pub fn register_algorithm(
         formulas: &[],
         needs: Vec::leak(means.into_iter().filter_map(|(on, means)| on.then_some(means)).collect()),
         composed: false,
+        // It has no defaults.
+        best_of_listed: true,
     }));
     let settings = |own: &Vec<(String, String)>| own.iter().fold(Params::new(), |all, (k, v)| all.with(k, v));
     let candidates = candidates.iter().map(settings).collect();

@@ -1,5 +1,7 @@
 //! The links between ranks and relays, as a directed graph with rates.
 
+use std::{cmp::Reverse, collections::BinaryHeap, sync::Arc as Shared};
+
 use rustc_hash::FxHashMap;
 use unisono_base::{interrupt::poll, narrow, rounded};
 use unisono_machine::network::Plane;
@@ -25,11 +27,18 @@ pub struct Graph {
     places: Vec<u32>,
     /// Kilobits per second of a unit of rate.
     unit_kbps: f64,
+    /// Of each arc, as the routing of the network counts it; packets take ways of the least length.
+    lengths: Vec<u64>,
+    /// For each pair of ranks, whether they exchange messages; `None` where all do that ways over relays alone join.
+    exchange: Option<Shared<Vec<bool>>>,
 }
 
 /// All rates of a plane together are at most 2 to this power, in the unit that is chosen for them, so that sums of
 /// rates fit.
 const TOTAL_BITS: f64 = 60.0;
+
+/// The length of a way to a node that no way reaches.
+const FAR: u64 = u64::MAX;
 
 /// Arcs of a way between two ranks, in order; all nodes between are relays.
 pub type Way = Vec<u32>;
@@ -39,7 +48,7 @@ pub type Way = Vec<u32>;
 pub enum Ways {
     /// Any, as the sender chooses.
     Any,
-    /// Those with the fewest links, as networks route messages by themselves.
+    /// Those of the least length, as networks route messages by themselves.
     Shortest,
 }
 
@@ -88,7 +97,8 @@ impl Graph {
             leaving[next[arc.from as usize] as usize] = at;
             next[arc.from as usize] += 1;
         }
-        Self { ranks, arcs, first, leaving, places, unit_kbps }
+        let lengths = vec![1; arcs.len()];
+        Self { ranks, arcs, first, leaving, places, unit_kbps, lengths, exchange: None }
     }
 
     /// The graph of the planes of a network together: `places[k]` is the accelerator of rank k, and all other
@@ -145,19 +155,71 @@ impl Graph {
         self.unit_kbps / 8e6
     }
 
+    /// The same, where the links of a plane have these lengths.
+    #[must_use]
+    pub fn with_lengths(mut self, plane: &Plane, lengths: &[u64]) -> Self {
+        let of_ends: FxHashMap<(u32, u32), u64> =
+            plane.links().iter().zip(lengths).map(|(link, &length)| ((link.from, link.to), length)).collect();
+        let length = |arc: &Arc| of_ends[&(self.place(arc.from), self.place(arc.to))];
+        self.lengths = self.arcs.iter().map(length).collect();
+        self
+    }
+
+    /// Of arcs, as the routing of the network counts them.
+    pub(crate) fn lengths(&self) -> &[u64] {
+        &self.lengths
+    }
+
+    /// The arc against each arc; the arc itself where there is none.
+    pub(crate) fn back(&self) -> Vec<u32> {
+        let known: FxHashMap<(u32, u32), u32> =
+            (0..).zip(&self.arcs).map(|(at, arc)| ((arc.from, arc.to), at)).collect();
+        let back = |(at, arc): (u32, &Arc)| *known.get(&(arc.to, arc.from)).unwrap_or(&at);
+        (0..).zip(&self.arcs).map(back).collect()
+    }
+
     /// The same graph with all arcs turned round; arc k stays arc k.
     #[must_use]
     pub fn reversed(&self) -> Self {
         let turned = self.arcs.iter().map(|arc| Arc { from: arc.to, to: arc.from, rate: arc.rate });
-        Self::with_places(self.places.clone(), self.ranks, turned, self.unit_kbps)
+        Self {
+            lengths: self.lengths.clone(),
+            ..Self::with_places(self.places.clone(), self.ranks, turned, self.unit_kbps)
+        }
+    }
+
+    /// The same graph, where two ranks exchange messages only if no way through other ranks has as few links: then slow
+    /// links beside a network of fast ones are kept for ranks that are far apart in it, and fewer messages meet on
+    /// them. `None` where all ranks that exchange messages are near in this sense.
+    pub fn near(&self) -> Option<Self> {
+        if self.nodes() == self.ranks || self.lengths.windows(2).all(|pair| pair[0] == pair[1]) {
+            return None;
+        }
+        let by_links = Self { lengths: vec![1; self.arcs.len()], ..self.clone() };
+        let mut exchange = Vec::with_capacity((self.ranks as usize).pow(2));
+        let mut is_fewer = false;
+        for from in 0..self.ranks {
+            for (is_reached, is_near) in self.reached(from).into_iter().zip(by_links.reached(from)) {
+                exchange.push(is_reached && is_near);
+                is_fewer |= is_reached && !is_near;
+            }
+        }
+        is_fewer.then(|| Self { exchange: Some(Shared::new(exchange)), ..self.clone() })
+    }
+
+    fn exchanges(&self, from: u32, to: u32) -> bool {
+        self.exchange.as_ref().is_none_or(|pairs| pairs[from as usize * self.ranks as usize + to as usize])
     }
 
     /// The ranks to which a network routes messages from one rank over relays alone: some way over relays is the
     /// shortest of all, and none through another rank is as short.
     pub fn reached(&self, from: u32) -> Vec<bool> {
         let Levels { distance, through_rank, .. } = self.levels(from);
-        let direct = |rank: usize| rank != from as usize && distance[rank] != u32::MAX && !through_rank[rank];
-        (0..self.ranks as usize).map(direct).collect()
+        let direct = |rank: u32| {
+            let at = rank as usize;
+            rank != from && distance[at] != FAR && !through_rank[at] && self.exchanges(from, rank)
+        };
+        (0..self.ranks).map(direct).collect()
     }
 
     /// The arcs on the shortest ways over relays to the ranks that are reached so ([`Graph::reached`]), nearer ones
@@ -170,12 +232,12 @@ impl Graph {
         for &at in order.iter().rev().filter(|&&at| !through_rank[at as usize]) {
             poll();
             if at < self.ranks && at != from {
-                used[at as usize] = true;
+                used[at as usize] = self.exchanges(from, at);
                 continue;
             }
             for &arc in self.leaving(at) {
                 let to = self.arcs[arc as usize].to as usize;
-                if distance[to] == distance[at as usize] + 1 && used[to] {
+                if distance[to] == distance[at as usize].saturating_add(self.lengths[arc as usize]) && used[to] {
                     fan.push(arc);
                     used[at as usize] = true;
                 }
@@ -186,27 +248,32 @@ impl Graph {
     }
 
     fn levels(&self, from: u32) -> Levels {
-        const FAR: u32 = u32::MAX;
         let nodes = self.places.len();
         let (mut distance, mut through_rank) = (vec![FAR; nodes], vec![false; nodes]);
+        let (mut order, mut done) = (Vec::with_capacity(nodes), vec![false; nodes]);
         distance[from as usize] = 0;
-        let (mut queue, mut k) = (vec![from], 0);
-        while let Some(&at) = queue.get(k) {
+        // Of equally far nodes the one that was found first.
+        let (mut open, mut found) = (BinaryHeap::from([Reverse((0, 0_u32, from))]), 0);
+        while let Some(Reverse((_, _, at))) = open.pop() {
             poll();
-            k += 1;
+            if std::mem::replace(&mut done[at as usize], true) {
+                continue;
+            }
+            order.push(at);
             let passes = through_rank[at as usize] || (at != from && at < self.ranks);
             for &arc in self.leaving(at) {
-                let to = self.arcs[arc as usize].to;
-                if distance[to as usize] == FAR {
-                    distance[to as usize] = distance[at as usize] + 1;
-                    queue.push(to);
+                let (to, here) = (self.arcs[arc as usize].to, distance[at as usize] + self.lengths[arc as usize]);
+                if here < distance[to as usize] {
+                    (distance[to as usize], through_rank[to as usize]) = (here, false);
+                    found += 1;
+                    open.push(Reverse((here, found, to)));
                 }
-                if distance[to as usize] == distance[at as usize] + 1 {
+                if here == distance[to as usize] {
                     through_rank[to as usize] |= passes;
                 }
             }
         }
-        Levels { order: queue, distance, through_rank }
+        Levels { order, distance, through_rank }
     }
 
     /// The arcs and relays that shortest ways between ranks over relays use ([`Graph::reached`]); all ranks, and the
@@ -229,7 +296,9 @@ impl Graph {
             number[old] = new;
         }
         let moved = arcs().map(|arc| Arc { from: number[arc.from as usize], to: number[arc.to as usize], ..arc });
-        Self::joined(places, self.ranks, moved, self.unit_kbps)
+        let lengths = self.lengths.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(&length, _)| length).collect();
+        let exchange = self.exchange.clone();
+        Self { lengths, exchange, ..Self::joined(places, self.ranks, moved, self.unit_kbps) }
     }
 
     /// The cheapest ways from one rank to all others over relays, at the prices of arcs; among equal ones those with
@@ -274,7 +343,7 @@ fn kbps(gbps: f64) -> f64 {
 struct Levels {
     /// Nearer ones first.
     order: Vec<u32>,
-    distance: Vec<u32>,
+    distance: Vec<u64>,
     /// Whether a shortest way passes a rank.
     through_rank: Vec<bool>,
 }

@@ -61,6 +61,8 @@ const SLOW: f64 = 2e-3;
 const SLOW_ROUNDS: usize = 40;
 /// Rounds for which a tree stays that the best packing does not use.
 const KEPT_ROUNDS: usize = 2;
+/// Shares whose times differ by no more than this part are equally good.
+const EQUAL: f64 = 1e-4;
 /// Relative differences that count as none.
 const CLOSE: f64 = 1e-8;
 
@@ -71,9 +73,15 @@ struct Column {
 }
 
 impl Column {
-    fn new(tree: Shared<Tree>) -> Self {
+    /// `back` is the arc against each arc, where the tree runs both ways.
+    fn new(tree: Shared<Tree>, back: Option<&[u32]>) -> Self {
         let mut load: FxHashMap<u32, f64> = FxHashMap::default();
-        tree.edges.iter().flat_map(|edge| &edge.way).for_each(|&arc| *load.entry(arc).or_default() += 1.0);
+        for &arc in tree.edges.iter().flat_map(|edge| &edge.way) {
+            *load.entry(arc).or_default() += 1.0;
+            if let Some(back) = back {
+                *load.entry(back[arc as usize]).or_default() += 1.0;
+            }
+        }
         let mut load: Vec<(u32, f64)> = load.into_iter().collect();
         load.sort_unstable_by_key(|&(arc, _)| arc);
         Self { tree, load }
@@ -89,10 +97,24 @@ impl Column {
 /// # Errors
 /// A rank out of reach, or a failure of the solver.
 pub fn pack(graph: &Graph, roots: &[u32], ways: Ways, depth: Option<u32>, enough: f64) -> Result<Packing, NoPacking> {
+    pack_both(graph, roots, ways, (depth, None), enough)
+}
+
+/// As [`pack`]; where `back` is the arc against each arc, each tree also loads the arcs against its own.
+///
+/// # Errors
+/// As [`pack`].
+pub fn pack_both(
+    graph: &Graph,
+    roots: &[u32],
+    ways: Ways,
+    (depth, back): (Option<u32>, Option<&[u32]>),
+    enough: f64,
+) -> Result<Packing, NoPacking> {
     if roots.is_empty() || graph.ranks() < 2 {
         return Ok(Packing { trees: Vec::new(), time: 0.0 });
     }
-    let mut master = Master::new(graph, roots);
+    let mut master = Master::new(graph, roots, back);
     let mut pricing = Pricing::new(graph, ways, depth);
     let mut best_bound = (0.0, master.prices.clone());
     let mut exact = false;
@@ -102,7 +124,13 @@ pub fn pack(graph: &Graph, roots: &[u32], ways: Ways, depth: Option<u32>, enough
         let mixed = |(old, new): (&f64, &f64)| SMOOTHING * old + (1.0 - SMOOTHING) * new;
         let prices: Vec<f64> =
             if exact { master.prices.clone() } else { best_bound.1.iter().zip(&master.prices).map(mixed).collect() };
-        pricing.reprice(&prices);
+        match back {
+            Some(back) => {
+                let both = |(&price, &back): (&f64, &u32)| price + prices[back as usize];
+                pricing.reprice(&prices.iter().zip(back).map(both).collect::<Vec<_>>());
+            }
+            None => pricing.reprice(&prices),
+        }
         let (mut found, mut bound) = (0, 0.0);
         for (at, &root) in roots.iter().enumerate() {
             let (tree, least) = pricing.tree(root)?;
@@ -143,6 +171,8 @@ pub fn pack(graph: &Graph, roots: &[u32], ways: Ways, depth: Option<u32>, enough
 struct Master<'a> {
     graph: &'a Graph,
     roots: &'a [u32],
+    /// The arc against each arc, where trees run both ways.
+    back: Option<&'a [u32]>,
     columns: Vec<(usize, Column)>,
     scale: f64,
     prices: Vec<f64>,
@@ -152,13 +182,14 @@ struct Master<'a> {
 }
 
 impl<'a> Master<'a> {
-    fn new(graph: &'a Graph, roots: &'a [u32]) -> Self {
+    fn new(graph: &'a Graph, roots: &'a [u32], back: Option<&'a [u32]>) -> Self {
         let scale = scale(graph);
         let arcs = graph.arcs().len() as f64;
         let prices = graph.arcs().iter().map(|arc| scale / arc.rate as f64 / arcs).collect();
         Self {
             graph,
             roots,
+            back,
             columns: Vec::new(),
             scale,
             prices,
@@ -169,7 +200,7 @@ impl<'a> Master<'a> {
 
     /// Adds a tree that is cheaper than the value of its root.
     fn offer(&mut self, at: usize, tree: Tree) -> bool {
-        let column = Column::new(Shared::new(tree));
+        let column = Column::new(Shared::new(tree), self.back);
         let cheaper = column.price(&self.prices) < self.values[at] * (1.0 - 1e-9) - 1e-9;
         if cheaper {
             self.columns.push((at, column));
@@ -250,16 +281,21 @@ pub(crate) fn of_trees(graph: &Graph, trees: &[Shared<Tree>]) -> Result<Packing,
             different.push(tree);
         }
     }
-    let columns: Vec<_> = different.into_iter().map(|tree| (0, Column::new(Shared::clone(tree)))).collect();
+    let columns: Vec<_> = different.into_iter().map(|tree| (0, Column::new(Shared::clone(tree), None))).collect();
     shares(graph, 1, &columns.iter().collect::<Vec<_>>())
 }
 
-/// The primal program: the best shares of trees, each with the place of its root.
+/// The primal program: the best shares of trees, each with the place of its root. Of shares that are equally good those
+/// that keep links busy for the least time in all, since messages wait less for such links.
 fn shares(graph: &Graph, roots: usize, kept: &[&(usize, Column)]) -> Result<Packing, NoPacking> {
     let scale = scale(graph);
     let mut problem = Problem::new(OptimizationDirection::Minimize);
     let time = problem.add_var(1.0, (0.0, f64::INFINITY));
-    let shares: Vec<_> = kept.iter().map(|_| problem.add_var(0.0, (0.0, f64::INFINITY))).collect();
+    let busy = |&(arc, times): &(u32, f64)| times * scale / graph.arcs()[arc as usize].rate as f64;
+    let all = |(_, column): &&(usize, Column)| column.load.iter().map(busy).sum::<f64>();
+    let weight = EQUAL / graph.arcs().len() as f64;
+    let shares: Vec<_> =
+        kept.iter().map(|column| problem.add_var(weight * all(column), (0.0, f64::INFINITY))).collect();
     let mut of_root = vec![Vec::new(); roots];
     let mut of_arc = vec![Vec::new(); graph.arcs().len()];
     for ((at, column), &share) in kept.iter().zip(&shares) {
@@ -278,7 +314,7 @@ fn shares(graph: &Graph, roots: usize, kept: &[&(usize, Column)]) -> Result<Pack
         (Shared::clone(&column.tree), solution.var_value(share).max(0.0))
     };
     let trees = kept.iter().zip(shares).map(share).filter(|&(_, share)| share > CLOSE).collect();
-    Ok(Packing { trees, time: solution.objective() / scale })
+    Ok(Packing { trees, time: solution.var_value(time) / scale })
 }
 
 /// The largest rate. Rates are divided by it, so that numbers are near 1.

@@ -12,14 +12,14 @@ use crate::{
     Graph, Ways,
     growth::{Growth, grow},
     loads::Links,
-    packing::{NoPacking, Packing, pack},
+    packing::{NoPacking, Packing, pack_both},
     symmetry::Symmetry,
 };
 
 /// Edges of all trees that are kept of packings, and of growths. One takes some hundred bytes.
 pub const MOST_EDGES: usize = 1 << 18;
 
-/// All that trees depend on: the arguments of [`pack`] and [`grow`].
+/// All that trees depend on: the arguments of [`pack_both`] and [`grow`].
 #[derive(PartialEq)]
 struct Question {
     graph: Graph,
@@ -31,6 +31,8 @@ struct Question {
     shares: Option<u32>,
     enough: f64,
     late: Vec<f64>,
+    /// Of packings whose trees run both ways.
+    back: Option<Vec<u32>>,
 }
 
 impl Question {
@@ -72,14 +74,19 @@ impl<A> Recent<A> {
     }
 }
 
-/// Returns the packing of [`pack`] over the shortest ways.
+/// Returns the packing of [`pack_both`] over the shortest ways.
 ///
 /// # Errors
 /// As [`pack`].
-pub fn packing(graph: &Graph, roots: Vec<u32>, depth: Option<u32>, enough: f64) -> Result<Shared<Packing>, NoPacking> {
+pub fn packing(
+    graph: &Graph,
+    roots: Vec<u32>,
+    depth: Option<u32>,
+    (enough, back): (f64, Option<Vec<u32>>),
+) -> Result<Shared<Packing>, NoPacking> {
     let question =
-        Question { graph: graph.clone(), symmetry: None, roots, depth, shares: None, enough, late: Vec::new() };
-    PACKINGS.answer(question, |q| pack(&q.graph, &q.roots, Ways::Shortest, depth, enough))
+        Question { graph: graph.clone(), symmetry: None, roots, depth, shares: None, enough, late: Vec::new(), back };
+    PACKINGS.answer(question, |q| pack_both(&q.graph, &q.roots, Ways::Shortest, (depth, q.back.as_deref()), enough))
 }
 
 /// Returns the trees of [`grow`] over the shortest ways.
@@ -97,7 +104,7 @@ pub fn growth(
 ) -> Result<Shared<Growth>, NoPacking> {
     let shifts = Some(Shared::clone(symmetry));
     let (graph, shares, late) = (graph.clone(), Some(shares), late.to_vec());
-    let question = Question { graph, symmetry: shifts, roots, depth, shares, enough, late };
+    let question = Question { graph, symmetry: shifts, roots, depth, shares, enough, late, back: None };
     GROWTHS.answer(question, |q| {
         let shares = q.shares.unwrap_or(1);
         let links = Links { graph: &q.graph, symmetry, late: &q.late };

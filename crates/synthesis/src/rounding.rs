@@ -12,9 +12,15 @@ use crate::{
 /// Rounds of exchanges after the first assignment.
 const MOST_ROUNDS: usize = 60;
 
-/// The trees of each root's chunks, and the time of the busiest arc for blocks of one unit.
-pub(crate) fn rounded(graph: &Graph, packing: &Packing, roots: &[u32], chunks: u32) -> (Vec<Vec<Shared<Tree>>>, f64) {
-    let mut choice = Choice::new(graph, packing, roots, chunks);
+/// The trees of each root's chunks, and the time of the busiest arc for blocks of one unit. `back` is the arc against
+/// each arc, where trees run both ways.
+pub(crate) fn rounded(
+    graph: &Graph,
+    packing: &Packing,
+    roots: &[u32],
+    (chunks, back): (u32, Option<&[u32]>),
+) -> (Vec<Vec<Shared<Tree>>>, f64) {
+    let mut choice = Choice::new(graph, packing, roots, (chunks, back));
     choice.fill();
     // The steeper the cost, the more it is that of the busiest arc alone; the less steep one finds the way there.
     for steepness in [24, 96, 384] {
@@ -58,7 +64,7 @@ struct Choice<'a> {
 }
 
 impl<'a> Choice<'a> {
-    fn new(graph: &'a Graph, packing: &Packing, roots: &[u32], chunks: u32) -> Self {
+    fn new(graph: &'a Graph, packing: &Packing, roots: &[u32], (chunks, back): (u32, Option<&[u32]>)) -> Self {
         let options: Vec<Vec<Choosable>> = roots
             .iter()
             .map(|&root| {
@@ -66,7 +72,10 @@ impl<'a> Choice<'a> {
                 own.map(|(tree, share)| Choosable {
                     tree: Shared::clone(tree),
                     wanted: share * f64::from(chunks),
-                    arcs: tree.edges.iter().flat_map(|edge| edge.way.iter().copied()).collect(),
+                    arcs: {
+                        let arcs = tree.edges.iter().flat_map(|edge| &edge.way);
+                        arcs.flat_map(|&arc| [Some(arc), back.map(|back| back[arc as usize])]).flatten().collect()
+                    },
                 })
                 .collect()
             })

@@ -367,21 +367,29 @@ def load(path: str | bytes | os.PathLike[str], *, elements: int | None = None, d
     origin = title(path)
     # The digest of a certificate and its checker are of the characters as they are stored.
     text = read_text(path, as_stored=not origin.endswith((".registers", ".xml", ".json")))
-    if origin.endswith(".xml"):
-        return _core.import_schedule(text, "msccl-xml", origin, elements, dtype)
-    if origin.endswith(".json") and _core.is_gpu_plan(text):
-        return _core.import_schedule(text, "mscclpp", origin, elements, dtype)
-    if elements is not None or dtype is not None:
-        raise InputError(f"'{origin}' is a schedule of one size; elements and dtype are for plans for GPUs")
-    if origin.endswith(".registers"):
-        return _core.import_schedule(text, "registers", origin)
-    if origin.endswith(".json"):
-        return Schedule.parse_json(text, origin)
-    first = next((line for line in text.split("\n") if line.partition(";")[0].strip()), "")
-    if first and not first.lstrip().startswith("unisono-"):
-        begins = shown(first.strip())
-        raise InputError(f"'{origin}' is no schedule: it begins with {begins}; 'unisono show' prints what is in a file")
-    return Schedule.parse(text, origin)
+    # Imported here: recognising a form reads files.
+    from unisono.base.forms import GPU_PLAN, SCHEDULE, reading
+
+    with reading(
+        path, "schedule", (SCHEDULE, GPU_PLAN), "'unisono schedule' and 'unisono plan -o FILE.sched' write one"
+    ):
+        if origin.endswith(".xml"):
+            return _core.import_schedule(text, "msccl-xml", origin, elements, dtype)
+        if origin.endswith(".json") and _core.is_gpu_plan(text):
+            return _core.import_schedule(text, "mscclpp", origin, elements, dtype)
+        if elements is not None or dtype is not None:
+            raise InputError(f"'{origin}' is a schedule of one size; elements and dtype are for plans for GPUs")
+        if origin.endswith(".registers"):
+            return _core.import_schedule(text, "registers", origin)
+        if origin.endswith(".json"):
+            return Schedule.parse_json(text, origin)
+        first = next((line for line in text.split("\n") if line.partition(";")[0].strip()), "")
+        if first and not first.lstrip().startswith("unisono-"):
+            begins = shown(first.strip())
+            raise InputError(
+                f"'{origin}' is no schedule: it begins with {begins}; 'unisono show' prints what is in a file"
+            )
+        return Schedule.parse(text, origin)
 
 
 def save(schedule: Schedule, path: str | bytes | os.PathLike[str]) -> None:

@@ -91,7 +91,8 @@ class Bound(TypedDict):
     reference: str
     source: str
     assumes: str | None
-    #: ``bound`` holds for every schedule on the machine; ``of-model`` and ``model-optimum`` hold by a model only.
+    #: ``bound`` holds for every schedule on the machine; ``of-model`` holds by a model only, and so does
+    #: ``model-optimum``, which a candidate of a plan reaches.
     standing: str
 
 
@@ -174,7 +175,7 @@ class PlanReport(TypedDict):
     memory: MemoryReport | None
     predicted: PredictedTime
     lower_bound: Bound | None
-    #: The least time by a model, where it is known; on the machine schedules may end before it.
+    #: The least time of all schedules by the model, where a candidate has it; on the machine schedules may end before.
     model_optimum: Bound | None
     ratio: float | None
     #: GB/s as nccl-tests define them, of the predicted time; None for a barrier and a scan.
@@ -272,6 +273,7 @@ class Expectation(TypedDict):
     model: str
     rates: str | None
     library: str | None
+    failed: list[str]
     rows: list[ExpectationRow]
     notes: list[str]
 

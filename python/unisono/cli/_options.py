@@ -11,6 +11,7 @@ from click.core import ParameterSource
 import unisono
 from unisono import InputError, Machine, Plan, Schedule, parse_shape
 from unisono.base.files import exists, is_file
+from unisono.base.forms import is_gpu_plan
 from unisono.base.inputs import element_count
 from unisono.base.limits import default_steps
 from unisono.cli._completion import MODELS, of_names, parameters
@@ -25,7 +26,6 @@ from unisono.cli._sources import (
     refuse_unused,
 )
 from unisono.cli._types import ALGORITHM, DATATYPE, FILE_OR_COLLECTIVE, FORMAT, MACHINE, OPERATOR, Nodes, Param, Root
-from unisono.planning.gpu_plans import is_gpu_plan
 
 _Decorated = Callable[..., Any]
 

@@ -239,7 +239,10 @@ def bandwidths_text(report: Mapping[str, Any]) -> str:
     """The bandwidths of a report in GB/s, as nccl-tests define them; empty where they do not."""
     if report["algbw"] is None:
         return ""
-    return f"{number(report['algbw'], 2)} GB/s, on the bus {number(report['busbw'], 2)} GB/s (busbw of nccl-tests)"
+    rates = [report["algbw"], report["busbw"]]
+    # Two decimals of a short vector would be zeros.
+    algbw, busbw = (f"{rate:.2g}" if 0 < rate < 0.01 else number(rate, 2) for rate in rates)
+    return f"{algbw} GB/s, on the bus {busbw} GB/s (busbw of nccl-tests)"
 
 
 @contextmanager

@@ -25,6 +25,7 @@ __all__ = [
     "JUDGED",
     "LIST",
     "MODEL_OF_FILE",
+    "MODEL_OF_RUN",
     "MSCCL",
     "MSCCL_ON_NO_MACHINE",
     "NAMED_WORKLOAD",
@@ -88,6 +89,14 @@ OF_NO_MACHINE = (Unused(_PART, "names a part of a machine; name the machine too,
 FILE = (*PLACED_FILE, *OF_NO_MACHINE)
 #: The same where the command does not run it.
 MODEL_OF_FILE = (Unused(("model",), "is for a plan or a run, and the schedule of a file is neither here; drop it"),)
+#: The same where the command runs it on a machine whose simulator has no models.
+MODEL_OF_RUN = (
+    Unused(
+        ("model",),
+        "chooses how a plan is timed, and the schedule of a file is simulated as it is; drop it, or give data-sheet "
+        "for a network without what was measured",
+    ),
+)
 #: A file that is drawn as it is.
 VIEWED_FILE = (
     *FILE,

@@ -35,7 +35,7 @@ from unisono.cli._types import COLLECTIVE
 __all__ = ["bound"]
 
 #: The schedules for which a bound holds, by its standing.
-_HOLDS = {"bound": "any schedule", "of-model": "a model", "model-optimum": "a model (optimum)"}
+_HOLDS = {"bound": "any schedule", "of-model": "a model"}
 
 
 @click.command()

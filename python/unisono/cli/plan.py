@@ -39,6 +39,8 @@ __all__ = ["plan", "print_candidates", "print_report"]
 
 _TERMS = ("energy", "distance", "depth", "contention", "links")
 _SHOWN = 10
+#: The words for the sources of times that are no model.
+_SOURCES = {"simulated": "simulated", "estimated": "estimate"}
 #: The pattern of the vendor's library on a wafer.
 _VENDORS = "chain"
 
@@ -173,9 +175,11 @@ def _write_tuning(made: Plan, options: dict[str, Any], serve: str | None, path: 
     sizes = _sizes("all" if serve is None and options["behaves_as"] else serve, report["bytes"])
     rows, notes = [row_of(made, *sizes)], []
     if target == "nccl-tuner-csv" and options["algorithm"] is None:
-        own = library_rows(rows[0], Request(**options).sized_machine(), report)
-        if own:
-            rows, notes = own, [OWN_ROWS]
+        try:
+            if own := library_rows(rows[0], Request(**options).sized_machine(), report):
+                rows, notes = own, [OWN_ROWS]
+        except (InputError, UnsupportedError) as unknown:
+            notes = [f"the line is the plan's, and not the best of NCCL's own algorithms: {unknown}"]
     file = export_rows(rows, target, library_of(target))
     write(path, file["text"])
     return {"file": path, "load": loading(file["load"], path), "notes": [*notes, *file["notes"]]}
@@ -282,7 +286,7 @@ def _assumed(bound: Bound | None, notes: list[str]) -> str:
 
 def _source(report: PlanReport) -> str:
     """Where the time comes from: the model, or a simulation of the best candidates."""
-    return "simulated" if report["predicted"]["source"] == "simulated" else f"model {report['model']}"
+    return _SOURCES.get(report["predicted"]["source"], f"model {report['model']}")
 
 
 def _vendors(report: PlanReport) -> Candidate | None:
@@ -313,7 +317,7 @@ def print_candidates(candidates: list[Candidate], limit: int | None, target: str
     marks = [f"for {target}"] if target is not None else []
     answers = {True: "yes", False: "no", None: "-"}
     # The best candidates may be simulated, and the others not.
-    sources = ["time"] if len({c["source"] == "simulated" for c in candidates}) > 1 else []
+    sources = ["time"] if len({_SOURCES.get(c["source"]) for c in candidates}) > 1 else []
     cycles = ["cycles"] if candidates[0]["cycles"] is not None else []
     shown, alike = (candidates, {}) if limit is None else _first_of_equals(candidates, limit)
     rows = [
@@ -323,7 +327,7 @@ def print_candidates(candidates: list[Candidate], limit: int | None, target: str
             *(number(candidate["cycles"]) for _ in cycles),
             microseconds(candidate["seconds"]),
             f"{candidate['ratio']:.3f}" if candidate["ratio"] is not None else "-",
-            *("simulated" if candidate["source"] == "simulated" else "model" for _ in sources),
+            *(_SOURCES.get(candidate["source"], "model") for _ in sources),
             *(answers[candidate["expressible"]] for _ in marks),
         ]
         for at, candidate in enumerate(shown)
@@ -332,7 +336,10 @@ def print_candidates(candidates: list[Candidate], limit: int | None, target: str
     print_table(["candidate", "parameters", *right, *sources, *marks], rows, right=right)
     times = [candidate["seconds"] for candidate in shown if candidate["expressible"] is not False]
     if sources and times != sorted(times):
-        print_lines("simulated candidates are listed first; the time of a model may be lower than that of a simulation")
+        others = "an estimate or a model" if any(c["source"] == "estimated" for c in shown) else "a model"
+        print_lines(
+            f"simulated candidates are listed first; the time of {others} may be lower than that of a simulation"
+        )
     refused = next((c for c in candidates if c["refused"] is not None), None)
     if refused is not None:
         print_lines(f"{refused['algorithm']} {params_text(refused['params'])}".rstrip() + f": {refused['refused']}")

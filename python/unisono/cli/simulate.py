@@ -26,7 +26,7 @@ from unisono.cli._output import (
     subject,
     working,
 )
-from unisono.cli._sources import BY_RECORDS, GOAL, GOAL_ON_MACHINE, MODEL_OF_FILE, NOT_DRAWN, refuse_unused
+from unisono.cli._sources import BY_RECORDS, GOAL, GOAL_ON_MACHINE, MODEL_OF_RUN, NOT_DRAWN, refuse_unused
 from unisono.cli._types import TracedPes, TracePes
 from unisono.simulation.runs import SAMPLED, Metric, check_outputs
 from unisono.simulation.traces import SIMULATORS, checked_pes
@@ -137,7 +137,7 @@ def simulate(
         _check_memory(what, where)
     of_file = what is not None and file_or_collective is not None and is_file(file_or_collective)
     if of_file and not SIMULATORS[simulator].takes_model and options["model"] != "data-sheet":
-        refuse_unused(MODEL_OF_FILE)
+        refuse_unused(MODEL_OF_RUN)
     if what is not None and given.late is not None and len(given.late) != what.ranks:
         raise InputError(f"--late gives the start of {len(given.late)} ranks, and there are {what.ranks}")
     check_outputs(simulator, trace=trace, timeline=given.timeline)

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from unisono import InputError, Proof, Schedule, certificate_checker, check_bound
+from unisono.base import forms
 from unisono.base.files import check_writable, is_file, read_text, write
 from unisono.base.reports import Diagnostic, MscclProof, ProofReport
 from unisono.cli._failures import NO
@@ -28,9 +29,8 @@ from unisono.cli._sources import (
     note_unused,
     refuse_unused,
 )
-from unisono.contents import BOUND, SCHEDULE, contents, form_of
+from unisono.contents import contents
 from unisono.planning.emission import check_registers
-from unisono.planning.gpu_plans import is_gpu_plan
 from unisono.planning.plan_files import is_plan_file
 
 __all__ = ["verify"]
@@ -89,7 +89,7 @@ def verify(
 
     Without FILE and COLLECTIVE, --certificate FILE and --machine check the prices of a bound.
     """
-    if file_or_collective is not None and is_gpu_plan(file_or_collective):
+    if file_or_collective is not None and forms.is_gpu_plan(file_or_collective):
         refuse_unused(GPU_PLAN)
         size = options["elements"], options["bytes"]
         checks: dict[str, Any] = {"trust_relaxed": trust_relaxed, "processors": processors}
@@ -140,7 +140,7 @@ def verify(
             # The line behind the first states the schedule.
             if (
                 is_file(written)
-                and form_of(written) == SCHEDULE
+                and forms.form_of(written) == forms.CERTIFICATE
                 and read_text(written, as_stored=True).split("\n")[1:2] != made.split("\n")[1:2]
             ):
                 click.echo(f"note: '{written}' was the certificate of another schedule, and is replaced", err=True)
@@ -208,7 +208,7 @@ def _check_target(what: str, certificate: str) -> None:
     if what.endswith((".json", ".registers")):
         raise InputError(f"a certificate is of the text form of a schedule (.sched), and '{what}' is another form")
     check_writable(certificate, what)
-    if is_file(certificate) and form_of(certificate) == BOUND:
+    if is_file(certificate) and forms.form_of(certificate) == forms.BOUND:
         raise InputError(
             f"'{certificate}' is the certificate of a bound, which --certificate would replace; name another file"
         )
@@ -217,7 +217,7 @@ def _check_target(what: str, certificate: str) -> None:
 def _check(path: str, certificate: str, as_json: bool) -> int:
     """Checks a certificate with the checker that shares no code with the proof."""
     schedule = read_text(path, as_stored=True)
-    if is_file(certificate) and form_of(certificate) == BOUND:
+    if is_file(certificate) and forms.form_of(certificate) == forms.BOUND:
         stated = contents(certificate).facts
         raise InputError(
             f"'{certificate}' certifies a bound: {stated.get('collective')} of {stated.get('bytes')} bytes "

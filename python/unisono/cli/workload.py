@@ -129,7 +129,8 @@ def workload(
                 graph,
                 place,
                 overlap=not no_overlap,
-                strict=strict,
+                # A recorded program was read strictly already.
+                strict=strict and not is_script,
                 ranks=None if is_script else ranks,
                 tflops=tflops,
                 memory_gb_per_second=memory_gb_per_second,
@@ -164,7 +165,7 @@ def workload(
         raise click.UsageError("name the machine on which it runs, with --machine")
     if name in [preset["name"] for preset in training.PRESETS]:
         if level != "model" or plot is not None:
-            raise click.UsageError(f"{name} runs on switches that reduce: --level packet and --plot are for networks")
+            raise click.UsageError(f"{name} runs on switches that reduce: other levels and --plot are for networks")
         where = by_rates(unisono.machine(machine, nodes=nodes, failed=fail), model)
         report = unisono.workload(name, where, overlap=not no_overlap, minibatch=minibatch, algorithm=algorithm)
         how = "" if report["overlap"] else ", without overlap"

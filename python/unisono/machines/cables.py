@@ -1,7 +1,7 @@
 """The rates that cables of a network state in its machine file."""
 
 import re
-import tomllib
+from typing import Any
 
 from unisono._core import InputError, Machine, plane
 from unisono.base.inputs import finite
@@ -46,7 +46,7 @@ def with_rate(network: Machine, old: str, new: str) -> Machine:
         # A cable of another rate is measured at the same share of it.
         return _MEASURED.sub(lambda found: repr(float(found[0]) / before * after), _RATE.sub(repr(after), line))
 
-    table = tomllib.loads(network.to_toml())
+    table = _table(network)
     texts = {key: "\n".join(map(changed, text.split("\n"))) for key, text in _texts(network).items()}
     table["topology"] |= texts
     return machine(table)
@@ -54,8 +54,15 @@ def with_rate(network: Machine, old: str, new: str) -> Machine:
 
 def _texts(network: Machine) -> dict[str, str]:
     """The keys of the topology that list cables."""
-    topology = tomllib.loads(network.to_toml()).get("topology", {})
+    topology = _table(network).get("topology", {})
     return {key: value for key, value in topology.items() if isinstance(value, str) and "gbps=" in value}
+
+
+def _table(network: Machine) -> dict[str, Any]:
+    # The reader of TOML takes longer to import than this package, and most commands change no cable.
+    import tomllib
+
+    return tomllib.loads(network.to_toml())
 
 
 def _number(text: str) -> float:

@@ -8,6 +8,7 @@ from typing import Any, SupportsIndex
 from unisono._core import InputError, Machine, machine_presets, parse_shape, require_offer
 from unisono.base import names
 from unisono.base.files import MOST_DESCRIPTION_BYTES, exists, file_name, is_file, read_inside, read_text, title
+from unisono.base.forms import MACHINE, reading
 from unisono.base.inputs import MachineLike, is_whole, items, whole
 from unisono.base.messages import shown
 from unisono.machines.graphs import is_graph, of_graph
@@ -123,7 +124,8 @@ def _machine(name: Any) -> Machine:
     if not exists(text):
         raise InputError(f"the machine file '{title(text)}' does not exist; 'unisono machines' lists the presets")
     description = read_text(text, MOST_DESCRIPTION_BYTES)
-    return Machine.from_toml(description, title(text), None, _named_files(description, Path(text).parent))
+    with reading(text, "machine file", (MACHINE,), "'unisono machines NAME -o FILE.toml' writes one"):
+        return Machine.from_toml(description, title(text), None, _named_files(description, Path(text).parent))
 
 
 def _described(keys: Mapping[str, Any]) -> Machine:

@@ -9,7 +9,6 @@ from unisono._core import InputError, Machine
 from unisono.base.files import MOST_DESCRIPTION_BYTES, file_name, read_text, title
 from unisono.base.inputs import whole
 from unisono.base.names import named
-from unisono.machines import graphml
 from unisono.machines.graphs import of_graph
 
 __all__ = ["IMPORTED_NETWORKS", "import_machine"]
@@ -54,6 +53,9 @@ def import_machine(
     text = read_text(path, MOST_DESCRIPTION_BYTES, "a topology")
     called = named("the name", name) if name is not None else Path(path).stem
     if found == "graphml":
+        # The parser of XML takes longer to import than the rest of this package.
+        from unisono.machines import graphml
+
         if len(counts) > 1 or counts["boxes"] != 1:
             raise InputError("a graph names all nodes and states which are switches; drop boxes and accelerators")
         try:

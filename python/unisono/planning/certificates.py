@@ -6,6 +6,7 @@ from pathlib import Path
 from unisono import _core
 from unisono._core import InputError
 from unisono.base.files import check_regular, title
+from unisono.base.forms import BOUND, reading
 from unisono.base.inputs import MachineLike
 from unisono.base.reports import BoundProof
 from unisono.machines.descriptions import with_shape
@@ -31,4 +32,6 @@ def check_bound(certificate: str | os.PathLike[str], machine: MachineLike) -> Bo
         text = Path(certificate).read_bytes().decode()
     except UnicodeDecodeError as error:
         raise InputError(f"'{title(certificate)}' is not a text file: byte {error.start} is not UTF-8") from None
-    return _core.check_bound(text, with_shape(machine, None))
+    on = with_shape(machine, None)
+    with reading(certificate, BOUND, (BOUND,), "'unisono plan --certificate OUT' writes one"):
+        return _core.check_bound(text, on)

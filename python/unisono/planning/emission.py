@@ -8,6 +8,7 @@ from unisono import _core
 from unisono._core import InputError, Schedule
 from unisono.base import names
 from unisono.base.files import check_folder, check_writable, file_name, read_text, title, write, write_folder
+from unisono.base.forms import GPU_PLAN, SCHEDULE, reading
 from unisono.base.reports import Diagnostic
 
 __all__ = [
@@ -34,6 +35,10 @@ TUNINGS = tuple(row["name"] for row in _core.tunings())
 #: What a plan can be for: these formats, tuning files of libraries, and a ``.plan`` for MPI programs.
 TARGETS = (*FORMATS, *TUNINGS, "preload")
 IMPORTED_FORMATS = tuple(row["name"] for row in _core.importers())
+
+#: The forms of imported files, where they are no schedules; and the command that writes such files.
+_FORMS_OF = {"mscclpp": GPU_PLAN}
+_WRITER = "'unisono emit --format {}' writes one"
 
 
 def emit_files(
@@ -159,7 +164,8 @@ def import_schedule(
 
     """
     text = read_text(path, kind=f"a file of the format {source}")
-    return _core.import_schedule(text, source, title(path), elements, dtype, op, root)
+    with reading(path, f"file of the format {source}", (_FORMS_OF.get(source, SCHEDULE),), _WRITER.format(source)):
+        return _core.import_schedule(text, source, title(path), elements, dtype, op, root)
 
 
 def check_registers(path: str | os.PathLike[str]) -> list[Diagnostic]:

@@ -2,8 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable
-from concurrent.futures import Executor
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from unisono import _core
 from unisono._core import InputError, Machine
@@ -13,6 +12,9 @@ from unisono.base.messages import shown
 from unisono.base.reports import Expectation, ExpectationRow, Expected, PlanReport
 from unisono.machines.descriptions import Shape, with_shape
 from unisono.planning.plans import plan
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 __all__ = ["expect", "has_busbw", "prometheus_text"]
 
@@ -37,7 +39,7 @@ def expect(
     params: dict[str, str] | None = None,
     model: str | None = None,
     as_library: str | None = None,
-    executor: Executor | None = None,
+    executor: "Executor | None" = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Expectation:
     """The times to expect of a collective by its size, in ascending order of bytes.
@@ -104,6 +106,7 @@ def expect(
         "model": last["model"],
         "rates": last["rates"],
         "library": last["library"]["name"] if "library" in last else None,
+        "failed": on.describe().get("failed", []),
         "rows": [_row(report) for report in reports],
         "notes": list(dict.fromkeys(notes)),
     }
@@ -158,11 +161,12 @@ def _row(report: PlanReport) -> ExpectationRow:
 
 
 def prometheus_text(expected: Expectation) -> str:
-    """The rows in the text format of Prometheus, as gauges; a value that is None has no line.
+    """The rows in the text format of Prometheus, as gauges; a value that is None has no line, and notes are comments.
 
     Source: Prometheus, "Exposition formats", text-based format 0.0.4.
     """
-    lines: list[str] = []
+    lines = [f"# note: {' '.join(note.split())}" for note in expected["notes"]]
+    failed = {"failed": " ".join(expected["failed"])} if expected["failed"] else {}
     for metric, meaning in _METRICS:
         name = f"unisono_expected_{metric}"
         samples = []
@@ -176,6 +180,8 @@ def prometheus_text(expected: Expectation) -> str:
                         "bytes": row["bytes"],
                         "of": of,
                         "ranks": expected["ranks"],
+                        "dtype": expected["dtype"],
+                        **failed,
                     }
                     samples.append(f"{name}{{{_labels(labels)}}} {value!r}")
         if samples:

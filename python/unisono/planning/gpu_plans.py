@@ -1,13 +1,13 @@
 """Plans of GPU communication libraries, checked without a GPU."""
 
 import os
-from pathlib import Path
 
 from unisono import _core
-from unisono.base.files import file_name, read_text, title
+from unisono.base.files import read_text, title
+from unisono.base.forms import GPU_PLAN, reading
 from unisono.base.reports import GpuPlanProof, MscclProof
 
-__all__ = ["check_gpu_plan", "check_msccl", "is_gpu_plan"]
+__all__ = ["check_gpu_plan", "check_msccl"]
 
 
 def check_gpu_plan(
@@ -32,13 +32,8 @@ def check_gpu_plan(
     """
     stated = {} if processors is None else {"processors": processors}
     text = read_text(path, kind="a plan for GPUs, as MSCCL++ writes it")
-    return _core.check_plan(text, title(path), elements, dtype, trust_relaxed, method, **stated)
-
-
-def is_gpu_plan(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is an execution plan of MSCCL++, rather than a schedule."""
-    name = file_name(path)
-    return name.endswith(".json") and Path(name).is_file() and _core.is_gpu_plan(read_text(path))
+    with reading(path, GPU_PLAN, (GPU_PLAN,), "'unisono emit --format mscclpp' writes one"):
+        return _core.check_plan(text, title(path), elements, dtype, trust_relaxed, method, **stated)
 
 
 def check_msccl(

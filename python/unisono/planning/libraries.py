@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from unisono import _core
-from unisono._core import InputError, Machine, UnsupportedError
+from unisono._core import Machine
 from unisono.base.reports import LibraryReport, PlanReport
 
 __all__ = ["library_choice", "library_rows", "library_sizes"]
@@ -15,11 +15,12 @@ def library_choice(
     machine: Machine,
     elements: int,
     dtype: str = "f32",
+    op: str = "sum",
     *,
     places: Sequence[int] | None = None,
     library: str = "nccl",
 ) -> LibraryReport:
-    """A library's choice for a sum, as ``Plan.library``; ``places`` are the accelerators of the ranks.
+    """A library's choice, as ``Plan.library``; ``places`` are the accelerators of the ranks.
 
     Raises:
         InputError: the library is not known, or the machine does not state what its model reads.
@@ -27,7 +28,7 @@ def library_choice(
 
     """
     given = None if places is None else list(places)
-    return _core.library_choice_of(library, collective, machine, elements, dtype, "sum", given)
+    return _core.library_choice_of(library, collective, machine, elements, dtype, op, given)
 
 
 def library_sizes(
@@ -43,11 +44,13 @@ def library_sizes(
 
 
 def library_rows(row: dict[str, Any], machine: Machine, report: PlanReport) -> list[dict[str, Any]]:
-    """Rows of a tuning file of NCCL for the sizes of ``row``; none where NCCL's own choice is not known."""
-    try:
-        regions = library_sizes(report["collective"], machine, report["dtype"], report["operator"])
-    except (InputError, UnsupportedError):
-        return []
+    """Rows of a tuning file of NCCL for the sizes of ``row``.
+
+    Raises:
+        InputError, UnsupportedError: NCCL's own choice is not known; the message says why.
+
+    """
+    regions = library_sizes(report["collective"], machine, report["dtype"], report["operator"])
     last = row["last_bytes"]
     topology = machine.describe()["topology"]
     boxes = topology.get("boxes", 1)

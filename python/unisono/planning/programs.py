@@ -9,6 +9,7 @@ from typing import SupportsIndex
 
 from unisono._core import InputError, Machine, WorkloadGraph, collectives, workload_presets
 from unisono.base.files import MOST_DESCRIPTION_BYTES, exists, file_name, load, read_bytes, read_text, title
+from unisono.base.forms import reading
 from unisono.base.inputs import MachineLike, finite, whole
 from unisono.base.messages import shown
 from unisono.base.names import did_you_mean, named
@@ -73,7 +74,8 @@ def read_workload(
             "returns what its ranks do by workload(ranks)"
         )
     if text.endswith(".toml"):
-        return WorkloadGraph.of_workload(title(text), read_text(text, MOST_DESCRIPTION_BYTES))
+        with reading(text, "workload", (), "'unisono workload' lists those that there are"):
+            return WorkloadGraph.of_workload(title(text), read_text(text, MOST_DESCRIPTION_BYTES))
     if text.endswith(_SCHEDULES):
         emitted = emit_files(load(text), "chakra").items()
         return WorkloadGraph.read([(name, data) for name, data in emitted if isinstance(data, bytes)], strict)

@@ -6,6 +6,7 @@ from typing import SupportsIndex
 from unisono import _core, training
 from unisono._core import InputError, workload_presets
 from unisono.base.files import MOST_DESCRIPTION_BYTES, exists, file_name, is_file, read_text, title
+from unisono.base.forms import reading
 from unisono.base.inputs import MachineLike, whole
 from unisono.base.messages import shown
 from unisono.base.names import named
@@ -60,6 +61,7 @@ def workload(
                 f"the workload file '{title(text)}' does not exist; the workloads are {', '.join(presets)}"
             )
         read = read_text(text, MOST_DESCRIPTION_BYTES)
-    report = _core.workload(title(text), read, on, named("level", level), overlap)
+    with reading(text, "workload", (), "'unisono workload' lists those that there are"):
+        report = _core.workload(title(text), read, on, named("level", level), overlap)
     report["rates"] = on.rates()
     return report

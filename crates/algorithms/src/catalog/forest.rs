@@ -2,8 +2,9 @@
 //!
 //! The trees have together the best throughput that the network allows, or come near ([`unisono_synthesis`]). An
 //! allgather spreads the block of every rank, a broadcast that of one; reduce-scatter and reduce run the trees
-//! backwards, and an allreduce does one after the other, block by block. A block is cut into `chunks`, each on a tree
-//! of its own, and a rank passes a chunk on when it has all of it.
+//! backwards, and an allreduce does one after the other, block by block, or both at once with chunks of the whole
+//! vector through one rank, which is best where few links limit both directions. A block is cut into `chunks`, each on
+//! a tree of its own, and a rank passes a chunk on when it has all of it.
 //!
 //! T = end of the timetable of all messages ([`unisono_synthesis::Fabric::messages`]). Source: packings of
 //! arborescences, Edmonds (1973); ForestColl, Zhao et al., arXiv 2402.06787. Messages take the ways that the network
@@ -21,7 +22,7 @@ use crate::{
     AlgorithmError, Case, Info, Means, Param, Params,
     ranks::{
         Blocks, Lanes, RankAlgorithm,
-        shapes::{self, Shape, blocks, message_bytes, quickest, roots, shapes},
+        shapes::{self, Given, Pairs, Shape, blocks, message_bytes, quickest, roots, shapes},
     },
 };
 
@@ -42,6 +43,17 @@ const INFO: Info = Info {
             name: "chunks",
             values: "parts of a block, each on a tree of its own, 1 to 1024 (default: of 1, 4, 16, ... that of the forest that ends first)",
         },
+        Param {
+            name: "through",
+            values: "of an allreduce: the rank at which chunks of the whole vector are summed and from which they spread, up and down at \
+                     once, or `none` where every rank sums up a block (default: none where depth or chunks are given, else that of the \
+                     forest that ends first)",
+        },
+        Param {
+            name: "pairs",
+            values: "`all`: messages go between any two ranks that a way over switches joins, or `near`: not where a way over other ranks has \
+                     as few cables (default: all where depth and chunks are given, else that of the forest that ends first)",
+        },
     ],
     needs: &[Means::Links],
     ..Info::AMONG_RANKS
@@ -56,37 +68,77 @@ fn unsupported(reason: String) -> AlgorithmError {
     AlgorithmError::Unsupported { algorithm: INFO.name, reason }
 }
 
-/// A forest with the parameters that name it.
-struct Chosen {
-    roots: Roots,
-    depth: u32,
-    chunks: u32,
+/// A forest with its shape, on the network with the messages of its pairs alone.
+struct Chosen<'a> {
+    shape: Shape,
+    fabric: &'a Fabric,
     forest: Arc<synthesis::Forest>,
 }
 
-impl Chosen {
+impl<'a> Chosen<'a> {
     /// The forest that the parameters name, and where they do not the one that is predicted to end first. A block has
     /// no more chunks than elements.
-    fn new(case: &Case, params: &Params) -> Result<Self, AlgorithmError> {
-        let (fabric, roots) = (fabric(case)?, roots(case));
+    fn new(case: &Case<'a>, params: &Params) -> Result<Self, AlgorithmError> {
+        let fabric = fabric(case)?;
         let refused = |reason: NoForest| unsupported(reason.to_string());
-        let least = fabric.least_depth(roots).map_err(refused)?;
+        let (known, pairs) = (known_roots(case, params)?, known_pairs(params)?);
+        let on = pairs.unwrap_or(Pairs::All).of(fabric);
+        let on = on.ok_or_else(|| unsupported("all pairs of ranks are near here, and pairs is near".to_owned()))?;
+        let roots = known.unwrap_or_else(|| roots(case));
+        let least = on.least_depth(roots).map_err(refused)?;
         let depth = params.number(INFO.name, "depth", 1..=case.collective.ranks)?;
         if let Some(depth) = depth.filter(|&depth| depth < least) {
             return Err(unsupported(format!("a rank is {least} messages away from a root, and depth is {depth}")));
         }
-        let most = blocks(case).block(0).len.max(1);
+        let most = blocks(case, roots).block(0).len.max(1);
         let chunks = params.number(INFO.name, "chunks", 1..=MOST_CHUNKS)?.map(|chunks| chunks.min(most));
-        let shapes = shapes(case, fabric, depth, chunks).map_err(refused)?;
-        let Shape { depth, chunks } = quickest(case, fabric, &shapes).map_err(refused)?;
-        let forest = fabric.forest(roots, Some(depth), chunks, message_bytes(case, chunks)).map_err(refused)?;
-        Ok(Self { roots, depth, chunks, forest })
+        let listed = shapes(case, fabric, Given { roots: known, depth, chunks, pairs }).map_err(refused)?;
+        let shape = quickest(case, fabric, &listed).map_err(refused)?;
+        let Shape { roots, depth, chunks, pairs } = shape;
+        let fabric = pairs.of(fabric).unwrap_or(fabric);
+        let forest = fabric.forest(roots, Some(depth), chunks, message_bytes(case, roots, chunks)).map_err(refused)?;
+        Ok(Self { shape, fabric, forest })
     }
+}
+
+/// The parameters of a shape, beside others.
+fn named(Shape { roots, depth, chunks, pairs }: Shape, mut params: Params) -> Params {
+    if let Roots::Through(root) = roots {
+        params = params.with("through", root);
+    }
+    if pairs == Pairs::Near {
+        params = params.with("pairs", "near");
+    }
+    params.with("depth", depth).with("chunks", chunks)
+}
+
+/// Returns the pairs that the parameters name; `None` where they leave them open.
+fn known_pairs(params: &Params) -> Result<Option<Pairs>, AlgorithmError> {
+    if params.choice(INFO.name, "pairs", &["all", "near"])? == "near" {
+        return Ok(Some(Pairs::Near));
+    }
+    let is_known = params.get("pairs").is_some() || ["depth", "chunks"].iter().all(|name| params.get(name).is_some());
+    Ok(is_known.then_some(Pairs::All))
+}
+
+/// Returns the roots that the parameters name; `None` where they leave them open.
+fn known_roots(case: &Case, params: &Params) -> Result<Option<Roots>, AlgorithmError> {
+    let c = &case.collective;
+    if params.get("through").is_none_or(|value| value == "none") {
+        let is_open = ["through", "depth", "chunks"].iter().all(|name| params.get(name).is_none());
+        return Ok((!is_open).then(|| roots(case)));
+    }
+    let rank = params.number(INFO.name, "through", 0..=c.ranks - 1)?.expect("the parameter is given");
+    if c.kind != Kind::Allreduce {
+        return Err(unsupported(format!("through is of an allreduce, and this is {}", c.kind)));
+    }
+    Ok(Some(Roots::Through(rank)))
 }
 
 /// Messages of a forest as instructions, in the order of the timetable.
 struct Messages<'a> {
     case: &'a Case<'a>,
+    roots: Roots,
     forest: &'a synthesis::Forest,
     lanes: Lanes,
 }
@@ -95,8 +147,9 @@ impl Messages<'_> {
     /// The elements of a chunk: where they are in the vector that its root owns, and in the vector of all blocks.
     fn span(&self, root: u32, chunk: u32) -> (Span, u32) {
         let c = &self.case.collective;
-        let blocks = blocks(self.case);
-        let block = if c.kind == Kind::Allreduce { blocks.block(root) } else { blocks.block(0) };
+        let blocks = blocks(self.case, self.roots);
+        let is_share = c.kind == Kind::Allreduce && self.roots == Roots::All;
+        let block = blocks.block(if is_share { root } else { 0 });
         let part = Blocks::new(block.len, self.forest.chunks).block(chunk);
         let own = block.start + part.start;
         let all = match c.kind {
@@ -108,69 +161,70 @@ impl Messages<'_> {
 
     /// The place of a chunk on a rank in tables.
     fn index(&self, root: u32, chunk: u32, rank: u32) -> usize {
-        let turn = if self.case.collective.kind.has_root() { 0 } else { root };
+        let turn = if self.roots == Roots::All { root } else { 0 };
         (turn * self.forest.chunks + chunk) as usize * self.case.collective.ranks as usize + rank as usize
     }
 
     fn table<T: Clone>(&self, empty: T) -> Vec<T> {
-        let c = &self.case.collective;
-        let roots = if c.kind.has_root() { 1 } else { c.ranks };
-        vec![empty; (roots * self.forest.chunks) as usize * c.ranks as usize]
+        let ranks = self.case.collective.ranks as usize;
+        vec![empty; self.roots.list(self.case.collective.ranks).len() * self.forest.chunks as usize * ranks]
     }
 
-    /// Every root's chunks go down its trees. `made` are the instructions that make them where they are not its input.
-    fn spread(&mut self, b: &mut Builder, table: &[Message], made: Option<&[Option<InstrId>]>) {
-        let mut received = self.table(None);
-        for m in table {
-            let (Span { start: own, len }, all) = self.span(m.root, m.chunk);
-            if len == 0 {
-                continue;
-            }
-            let edge = m.edge;
-            let (from, to) = (NodeId(edge.from), NodeId(edge.to));
-            let at_root = edge.from == m.root;
-            let source = if at_root && made.is_none() { Operand::In(own) } else { Operand::Out(all) };
-            let stream = Operand::Stream(b.stream(from, &[to]));
-            let sent = b.combine(from, self.lanes.sends(edge.from, edge.ends[0]), len, &[source], &[stream]);
-            let before = self.index(m.root, m.chunk, edge.from);
-            let earlier = if at_root { made.and_then(|made| made[before]) } else { received[before] };
-            if let Some(earlier) = earlier {
-                b.after(sent, earlier);
-            }
-            let lane = self.lanes.receives(edge.to, edge.from);
-            let index = self.index(m.root, m.chunk, edge.to);
-            received[index] = Some(b.combine(to, lane, len, &[stream], &[Operand::Out(all)]));
+    /// Sends a chunk down an edge of its tree. `made` are the instructions that make chunks at their roots where they
+    /// are not a root's input.
+    fn down(&mut self, b: &mut Builder, m: &Message, at: &mut Progress, is_made: bool) {
+        let (Span { start: own, len }, all) = self.span(m.root, m.chunk);
+        if len == 0 {
+            return;
         }
+        let edge = m.edge;
+        let (from, to) = (NodeId(edge.from), NodeId(edge.to));
+        let at_root = edge.from == m.root;
+        let source = if at_root && !is_made { Operand::In(own) } else { Operand::Out(all) };
+        let stream = Operand::Stream(b.stream(from, &[to]));
+        let sent = b.combine(from, self.lanes.sends(edge.from, edge.ends[0]), len, &[source], &[stream]);
+        let before = self.index(m.root, m.chunk, edge.from);
+        let earlier = if at_root { at.made[before] } else { at.received[before] };
+        if let Some(earlier) = earlier {
+            b.after(sent, earlier);
+        }
+        let lane = self.lanes.receives(edge.to, edge.from);
+        let index = self.index(m.root, m.chunk, edge.to);
+        at.received[index] = Some(b.combine(to, lane, len, &[stream], &[Operand::Out(all)]));
     }
 
-    /// The timetable backwards: every rank combines its part of each chunk with those from below and sends the sum up.
-    /// Returns the instructions that end the chunks at their roots.
-    fn collect(&mut self, b: &mut Builder, table: &[Message]) -> Vec<Option<InstrId>> {
-        let mut arrived: Vec<Vec<Operand>> = self.table(Vec::new());
-        let mut ends = self.table(None);
-        for m in table.iter().rev() {
-            let (Span { start: own, len }, all) = self.span(m.root, m.chunk);
-            if len == 0 {
-                continue;
-            }
-            let edge = m.edge;
-            let (node, above) = (NodeId(edge.to), NodeId(edge.from));
-            let up = Operand::Stream(b.stream(node, &[above]));
-            let mut sources = vec![Operand::In(all)];
-            sources.append(&mut arrived[self.index(m.root, m.chunk, edge.to)]);
-            b.combine(node, self.lanes.sends(edge.to, edge.ends[1]), len, &sources, &[up]);
-            let index = self.index(m.root, m.chunk, edge.from);
-            if edge.from != m.root {
-                arrived[index].push(up);
-                continue;
-            }
-            // The root adds what arrives at once, so that little is left to do after the last message.
-            let lane = self.lanes.receives(m.root, m.root);
-            let so_far = if ends[index].is_none() { Operand::In(all) } else { Operand::Out(own) };
-            ends[index] = Some(b.combine(above, lane, len, &[so_far, up], &[Operand::Out(own)]));
+    /// Sends a chunk up an edge of its tree: a rank combines its part with those from below and sends the sum up.
+    fn up(&mut self, b: &mut Builder, m: &Message, at: &mut Progress) {
+        let (Span { start: own, len }, all) = self.span(m.root, m.chunk);
+        if len == 0 {
+            return;
         }
-        ends
+        let edge = m.edge;
+        let (node, above) = (NodeId(edge.to), NodeId(edge.from));
+        let up = Operand::Stream(b.stream(node, &[above]));
+        let mut sources = vec![Operand::In(all)];
+        sources.append(&mut at.arrived[self.index(m.root, m.chunk, edge.to)]);
+        b.combine(node, self.lanes.sends(edge.to, edge.ends[1]), len, &sources, &[up]);
+        let index = self.index(m.root, m.chunk, edge.from);
+        if edge.from != m.root {
+            at.arrived[index].push(up);
+            return;
+        }
+        // The root adds what arrives at once, so that little is left to do after the last message.
+        let lane = self.lanes.receives(m.root, m.root);
+        let so_far = if at.made[index].is_none() { Operand::In(all) } else { Operand::Out(own) };
+        at.made[index] = Some(b.combine(above, lane, len, &[so_far, up], &[Operand::Out(own)]));
     }
+}
+
+/// The chunks on each rank.
+struct Progress {
+    /// The instruction that received a chunk.
+    received: Vec<Option<InstrId>>,
+    /// The sums that came from below.
+    arrived: Vec<Vec<Operand>>,
+    /// The instruction that ends the sum of a chunk at its root.
+    made: Vec<Option<InstrId>>,
 }
 
 impl RankAlgorithm for Forest {
@@ -187,7 +241,8 @@ impl RankAlgorithm for Forest {
     fn instructions(&self, case: &Case, params: &Params) -> u64 {
         let c = &case.collective;
         let chunks = params.number(INFO.name, "chunks", 1..=MOST_CHUNKS).ok().flatten().unwrap_or(1);
-        let roots = if c.kind.has_root() { 1 } else { u64::from(c.ranks) };
+        let is_one = c.kind.has_root() || params.get("through").is_some_and(|value| value != "none");
+        let roots = if is_one { 1 } else { u64::from(c.ranks) };
         let each = match c.kind {
             Kind::Allreduce => 4,
             _ => 2,
@@ -197,34 +252,48 @@ impl RankAlgorithm for Forest {
 
     fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         let c = case.collective;
-        let (chosen, fabric) = (Chosen::new(case, params)?, fabric(case)?);
-        let Chosen { roots, depth, chunks, .. } = chosen;
+        let Chosen { shape, fabric, forest } = Chosen::new(case, params)?;
+        let Shape { roots, depth, chunks, .. } = shape;
+        let bytes = message_bytes(case, roots, chunks);
         let table = |runs| {
-            let table = fabric.messages(roots, Some(depth), chunks, message_bytes(case, chunks), runs);
+            let table = fabric.messages(roots, Some(depth), chunks, bytes, runs);
             table.map_err(|reason| unsupported(reason.to_string()))
         };
-        let mut messages = Messages { case, forest: &chosen.forest, lanes: Lanes::new(fabric, c.ranks) };
-        match c.kind {
-            Kind::Broadcast => messages.spread(b, &table(Runs::Down)?, None),
-            Kind::Allgather => {
-                for rank in 0..c.ranks {
-                    let out = Operand::Out(rank * c.elements);
-                    b.combine(NodeId(rank), Lanes::OWN, c.elements, &[Operand::In(0)], &[out]);
+        let mut messages = Messages { case, roots, forest: &forest, lanes: Lanes::new(fabric, c.ranks) };
+        let mut at = Progress {
+            received: messages.table(None),
+            arrived: messages.table(Vec::new()),
+            made: messages.table(None),
+        };
+        if c.kind == Kind::Allgather {
+            for rank in 0..c.ranks {
+                let out = Operand::Out(rank * c.elements);
+                b.combine(NodeId(rank), Lanes::OWN, c.elements, &[Operand::In(0)], &[out]);
+            }
+        }
+        let reduces = c.kind.reduces();
+        if let Roots::Through(root) = roots {
+            let listed = fabric.through(root, Some(depth), chunks, bytes);
+            for (runs, m) in listed.map_err(|reason| unsupported(reason.to_string()))? {
+                match runs {
+                    Runs::Up => messages.up(b, &m, &mut at),
+                    Runs::Down => messages.down(b, &m, &mut at, true),
                 }
-                messages.spread(b, &table(Runs::Down)?, None);
             }
-            Kind::Allreduce => {
-                let made = messages.collect(b, &table(Runs::Up)?);
-                messages.spread(b, &table(Runs::Down)?, Some(&made));
-            }
-            _ => drop(messages.collect(b, &table(Runs::Up)?)),
+            return Ok(());
+        }
+        if reduces {
+            // The order is that of the messages backwards.
+            table(Runs::Up)?.iter().rev().for_each(|m| messages.up(b, m, &mut at));
+        }
+        if !reduces || c.kind == Kind::Allreduce {
+            table(Runs::Down)?.iter().for_each(|m| messages.down(b, m, &mut at, reduces));
         }
         Ok(())
     }
 
     fn trees(&self, case: &Case, params: &Params) -> Option<Trees> {
-        let Chosen { depth, chunks, .. } = Chosen::new(case, params).ok()?;
-        shapes::trees(case, case.fabric()?, Shape { depth, chunks }).ok()
+        shapes::trees(case, case.fabric()?, Chosen::new(case, params).ok()?.shape).ok()
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {
@@ -232,8 +301,8 @@ impl RankAlgorithm for Forest {
         if !fabric.is_cheap(roots) && !fabric.is_affordable(roots) {
             return Vec::new();
         }
-        let named = |Shape { depth, chunks }: &Shape| Params::new().with("depth", *depth).with("chunks", *chunks);
-        shapes(case, fabric, None, None).map_or_else(|_| Vec::new(), |shapes| shapes.iter().map(named).collect())
+        let found = shapes(case, fabric, Given::default()).unwrap_or_default();
+        found.into_iter().map(|shape| named(shape, Params::new())).collect()
     }
 
     fn chosen(&self, case: &Case, params: &Params) -> Params {
@@ -241,7 +310,7 @@ impl RankAlgorithm for Forest {
             return params.clone();
         }
         match Chosen::new(case, params) {
-            Ok(Chosen { depth, chunks, .. }) => params.clone().with("depth", depth).with("chunks", chunks),
+            Ok(Chosen { shape, .. }) => named(shape, params.clone()),
             Err(_) => params.clone(),
         }
     }

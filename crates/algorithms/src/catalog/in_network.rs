@@ -32,7 +32,7 @@ const INFO: Info = Info {
     params: &[EMBEDDINGS, CHUNKS],
     formulas: &[],
     needs: &[Means::ReducingSwitches],
-    composed: false,
+    ..Info::ON_GRID
 };
 
 const EMBEDDINGS: Param = Param {

@@ -31,6 +31,7 @@ const INFO: Info = Info {
     formulas: &[Formula::new("paper", &[Kind::Allreduce], "T_reduce + T_broadcast")
         .when("T_reduce and T_broadcast are the times of its parts")],
     composed: true,
+    best_of_listed: false,
 };
 
 /// An algorithm that makes `kind` on the case's machines, with its case and its own parameters.

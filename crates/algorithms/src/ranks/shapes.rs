@@ -12,6 +12,10 @@ use crate::{Case, ranks::Blocks};
 const CHUNKS: [u32; 5] = [1, 4, 16, 64, 256];
 const CHUNKS_ALIKE: [u32; 4] = [1, 2, 4, 8];
 const CHUNKS_OF_ONE: [u32; 6] = [1, 4, 16, 64, 256, 1024];
+/// Chunks of [`CHUNKS_OF_ONE`] that are too few for sums to go up while others go down.
+const FEWEST_AT_ONCE: usize = 2;
+/// Shorter vectors gain nothing, since all steps up and down are latencies.
+const LEAST_BYTES_AT_ONCE: u64 = 1 << 22;
 /// Where a block has more chunks than [`FEW`], each has at least so many bytes: only long messages gain from many.
 const LEAST_BYTES: u64 = 1 << 15;
 const LEAST_BYTES_OF_ONE: u64 = 1 << 12;
@@ -24,21 +28,97 @@ const FEW: u32 = 64;
 const MOST_MESSAGES: u64 = 1 << 17;
 const MOST_SENT: u64 = 1 << 20;
 const MOST_MESSAGES_OF_ONE: u64 = 1 << 19;
+/// Depths are worth a try whose busiest link takes at most so many times as long as the deepest forest.
+const WORTH: f64 = 1.25;
 
 /// The most messages from a root to a rank, and the chunks of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
+    pub roots: Roots,
     pub depth: u32,
     pub chunks: u32,
+    pub pairs: Pairs,
 }
 
-/// Returns the shapes that a plan considers, where depth and chunks are either given or free.
+/// The pairs of ranks that exchange messages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pairs {
+    /// All that the network joins without passing another rank.
+    All,
+    /// Those of them that are near ([`Fabric::near`]).
+    Near,
+}
+
+impl Pairs {
+    /// Returns the network with messages of these pairs alone.
+    pub fn of(self, fabric: &Fabric) -> Option<&Fabric> {
+        match self {
+            Self::All => Some(fabric),
+            Self::Near => fabric.near(),
+        }
+    }
+}
+
+/// Parts of a shape that are given.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Given {
+    pub roots: Option<Roots>,
+    pub depth: Option<u32>,
+    pub chunks: Option<u32>,
+    pub pairs: Option<Pairs>,
+}
+
+/// Returns the shapes that a plan considers, where parts of them are given: those of all pairs of ranks, and of near
+/// pairs where these may end sooner.
 ///
 /// # Errors
 /// The network has no forest, or none of that depth.
-pub fn shapes(case: &Case, fabric: &Fabric, depth: Option<u32>, chunks: Option<u32>) -> Result<Vec<Shape>, NoForest> {
-    let roots = roots(case);
-    let counts = chunks.map_or_else(|| counts(case, fabric), |chunks| vec![chunks]);
+pub fn shapes(case: &Case, fabric: &Fabric, given: Given) -> Result<Vec<Shape>, NoForest> {
+    let all_roots = |pairs| {
+        let on = Pairs::of(pairs, fabric).ok_or(NoForest::Unreachable)?;
+        let roots = given.roots.unwrap_or_else(|| roots(case));
+        let mut found = shapes_of(case, (fabric, pairs), roots, (given.depth, given.chunks))?;
+        if let Some(through) = through(case, on).filter(|_| given.roots.is_none()) {
+            found.extend(shapes_of(case, (fabric, pairs), through, (None, None))?);
+        }
+        Ok(found)
+    };
+    match given.pairs {
+        Some(pairs) => all_roots(pairs),
+        None if near_is_worth(case, fabric, given) => {
+            let mut found = all_roots(Pairs::Near)?;
+            found.extend(all_roots(Pairs::All)?);
+            Ok(found)
+        }
+        None => all_roots(Pairs::All),
+    }
+}
+
+/// Returns true where forests of near pairs may end sooner than those of all pairs: their busiest link takes hardly
+/// longer. Timetables find no delay of the messages that meet at switches, so they cannot tell.
+fn near_is_worth(case: &Case, fabric: &Fabric, given: Given) -> bool {
+    const HARDLY: f64 = 1.1;
+    let roots = given.roots.unwrap_or_else(|| roots(case));
+    let time = |on: &Fabric| {
+        let least = on.least_depth(roots).ok()?;
+        let depth = given.depth.unwrap_or_else(|| on.usual_depth(roots, least));
+        on.fluid_ns(roots, depth, case.bytes(1)).ok()
+    };
+    // Of more ranks, trees are grown: on boxes of GPUs those of near pairs took as long, and plans three times as long.
+    let is_small = fabric.is_cheap(roots) && fabric.is_cheap(Roots::Through(0));
+    let near = if is_small { fabric.near() } else { None };
+    near.and_then(time).is_some_and(|near| time(fabric).is_none_or(|all| near <= HARDLY * all))
+}
+
+/// The shapes of forests with these roots and pairs.
+fn shapes_of(
+    case: &Case,
+    (whole, pairs): (&Fabric, Pairs),
+    roots: Roots,
+    (depth, chunks): (Option<u32>, Option<u32>),
+) -> Result<Vec<Shape>, NoForest> {
+    let fabric = pairs.of(whole).ok_or(NoForest::Unreachable)?;
+    let counts = chunks.map_or_else(|| counts(case, fabric, roots), |chunks| vec![chunks]);
     let depths = match depth {
         Some(depth) => vec![depth],
         None => {
@@ -47,8 +127,37 @@ pub fn shapes(case: &Case, fabric: &Fabric, depth: Option<u32>, chunks: Option<u
             if fabric.is_cheap(roots) { fabric.depths(roots, least) } else { vec![fabric.usual_depth(roots, least)] }
         }
     };
-    let worth = depths.iter().copied().filter(|&depth| is_worth(case, fabric, depth, &depths, &counts));
-    Ok(worth.flat_map(|depth| counts.iter().map(move |&chunks| Shape { depth, chunks })).collect())
+    let shape = |depth, chunks| Shape { roots, depth, chunks, pairs };
+    let deepest = depths.last().map_or(0, |&depth| depth);
+    let times = counts.iter().filter_map(|&chunks| time_ns(case, whole, shape(deepest, chunks)).ok());
+    let least = if depths.len() > 1 { times.fold(f64::INFINITY, f64::min) } else { f64::INFINITY };
+    // For long blocks, forests that are limited to few messages put too much on some links.
+    let bytes = message_bytes(case, roots, 1);
+    let is_worth = |&depth: &u32| {
+        depth == deepest || fabric.fluid_ns(roots, depth, bytes).is_ok_and(|fluid| fluid <= WORTH * least)
+    };
+    let worth = depths.into_iter().filter(is_worth);
+    Ok(worth.flat_map(|depth| counts.iter().map(move |&chunks| shape(depth, chunks))).collect())
+}
+
+/// Returns the rank through which the vector of an allreduce ends sooner than if every rank sums up a block, by the
+/// busiest links alone; `None` where there is none, and where that takes long to find.
+fn through(case: &Case, fabric: &Fabric) -> Option<Roots> {
+    const SOONER: f64 = 0.98;
+    let c = &case.collective;
+    let ends = (0..c.ranks).map(Roots::Through);
+    let is_long = case.bytes(c.elements) >= LEAST_BYTES_AT_ONCE;
+    if c.kind != Kind::Allreduce || c.ranks < 3 || !is_long || !fabric.is_cheap(Roots::Through(0)) {
+        return None;
+    }
+    // All roots have the same trees, more or less deep.
+    let middle = ends.min_by_key(|&roots| fabric.least_depth(roots).unwrap_or(u32::MAX))?;
+    let fluid_ns = |roots, block: u32| {
+        let least = fabric.least_depth(roots).ok()?;
+        fabric.fluid_ns(roots, fabric.usual_depth(roots, least), case.bytes(block)).ok()
+    };
+    let apart = 2.0 * fluid_ns(Roots::All, blocks(case, Roots::All).block(0).len).unwrap_or(f64::INFINITY);
+    fluid_ns(middle, c.elements).filter(|&at_once| at_once < SOONER * apart).map(|_| middle)
 }
 
 /// Returns the shape of those whose forest is predicted to end first; of nearly equal times the first one.
@@ -81,14 +190,21 @@ fn time_ns(case: &Case, fabric: &Fabric, shape: Shape) -> Result<f64, NoForest> 
 ///
 /// # Errors
 /// The forest is not found.
-pub fn trees(case: &Case, fabric: &Fabric, Shape { depth, chunks }: Shape) -> Result<Trees, NoForest> {
-    let (c, roots, bytes) = (&case.collective, roots(case), message_bytes(case, chunks));
+pub fn trees(case: &Case, fabric: &Fabric, shape: Shape) -> Result<Trees, NoForest> {
+    let Shape { roots, depth, chunks, pairs } = shape;
+    let fabric = pairs.of(fabric).ok_or(NoForest::Unreachable)?;
+    let (c, bytes) = (&case.collective, message_bytes(case, roots, chunks));
     let forest = fabric.forest(roots, Some(depth), chunks, bytes)?;
     let runs = runs(c.kind);
     let ways = narrow::<u32>(runs.len());
-    let ends = runs.iter().map(|&runs| fabric.end_ns(roots, Some(depth), chunks, bytes, runs));
-    let end_ns = ends.sum::<Result<f64, NoForest>>()?;
-    let received = u64::from(forest.chunks) * if c.kind.has_root() { 1 } else { u64::from(c.ranks) };
+    let end_ns = match roots {
+        Roots::Through(root) => fabric.through_ns(root, Some(depth), chunks, bytes)?,
+        _ => {
+            let ends = runs.iter().map(|&runs| fabric.end_ns(roots, Some(depth), chunks, bytes, runs));
+            ends.sum::<Result<f64, NoForest>>()?
+        }
+    };
+    let received = u64::from(forest.chunks) * roots.list(c.ranks).len() as u64;
     let reduces = u64::from(c.kind.reduces());
     Ok(Trees {
         end_ns,
@@ -111,60 +227,52 @@ fn runs(kind: Kind) -> &'static [Runs] {
 pub fn chunk_counts(case: &Case) -> Vec<u32> {
     let Some(fabric) = case.fabric() else { return Vec::new() };
     let roots = roots(case);
-    if fabric.is_cheap(roots) || fabric.is_affordable(roots) { counts(case, fabric) } else { Vec::new() }
+    if fabric.is_cheap(roots) || fabric.is_affordable(roots) { counts(case, fabric, roots) } else { Vec::new() }
 }
 
 /// Numbers of chunks that are worth a try.
-fn counts(case: &Case, fabric: &Fabric) -> Vec<u32> {
-    if !case.collective.kind.has_root() && !fabric.is_cheap(roots(case)) {
+fn counts(case: &Case, fabric: &Fabric, roots: Roots) -> Vec<u32> {
+    let is_one = roots != Roots::All;
+    if !is_one && !fabric.is_cheap(roots) {
         // More take long, and a plan considers them where they are named.
         return vec![1];
     }
-    let counts: &[u32] = match (case.collective.kind.has_root(), fabric.is_alike(roots(case))) {
+    let counts: &[u32] = match (is_one, fabric.is_alike(roots)) {
+        (true, _) if matches!(roots, Roots::Through(_)) => &CHUNKS_OF_ONE[FEWEST_AT_ONCE..],
         (true, _) => &CHUNKS_OF_ONE,
         (false, true) => &CHUNKS_ALIKE,
         (false, false) => &CHUNKS,
     };
-    let most = blocks(case).block(0).len.max(1);
-    let least = if case.collective.kind.has_root() { LEAST_BYTES_OF_ONE } else { LEAST_BYTES };
-    let long = |chunks: u32| chunks <= FEW || message_bytes(case, chunks) >= least;
+    let most = blocks(case, roots).block(0).len.max(1);
+    let least = if is_one { LEAST_BYTES_OF_ONE } else { LEAST_BYTES };
+    let bytes = |chunks: u32| message_bytes(case, roots, chunks);
+    let long = |chunks: u32| chunks <= FEW || bytes(chunks) >= least;
     let others = u64::from(case.collective.ranks - 1);
-    let roots = roots(case);
     let timed = u64::from(fabric.unlike_roots(roots)) * others;
     let sent = roots.list(case.collective.ranks).len() as u64 * others;
-    let messages = if case.collective.kind.has_root() { MOST_MESSAGES_OF_ONE } else { MOST_MESSAGES };
+    let messages = if is_one { MOST_MESSAGES_OF_ONE } else { MOST_MESSAGES };
     let few = |chunks: u32| {
-        let is_known = u64::from(chunks) * sent <= MOST_MESSAGES || message_bytes(case, chunks) >= LEAST_BYTES_OF_LARGE;
+        let is_known = u64::from(chunks) * sent <= MOST_MESSAGES || bytes(chunks) >= LEAST_BYTES_OF_LARGE;
         let chunks = u64::from(chunks);
         chunks == 1 || fabric.is_alike(roots) || is_known && chunks * timed <= messages && chunks * sent <= MOST_SENT
     };
     let list = roots.list(case.collective.ranks).len() as u64;
-    let crowded = |chunks: u32| chunks > 1 && fabric.is_crowded(u64::from(chunks) * list, message_bytes(case, chunks));
+    let crowded = |chunks: u32| chunks > 1 && fabric.is_crowded(u64::from(chunks) * list, bytes(chunks));
     let is_listed = |chunks: u32| chunks <= most && long(chunks) && few(chunks) && !crowded(chunks);
     counts.iter().copied().filter(|&chunks| is_listed(chunks)).collect()
 }
 
-/// Whether a depth is worth a try: for long blocks, forests that are limited to few messages put too much on some
-/// links.
-fn is_worth(case: &Case, fabric: &Fabric, depth: u32, depths: &[u32], counts: &[u32]) -> bool {
-    const WORTH: f64 = 1.25;
-    let roots = roots(case);
-    let Some(&deepest) = depths.last().filter(|&&deepest| deepest > depth) else { return true };
-    let time = |&chunks: &u32| time_ns(case, fabric, Shape { depth: deepest, chunks }).ok();
-    let least = counts.iter().filter_map(time).fold(f64::INFINITY, f64::min);
-    fabric.fluid_ns(roots, depth, message_bytes(case, 1)).is_ok_and(|fluid| fluid <= WORTH * least)
-}
-
 /// The longest message of a forest of so many chunks.
-pub fn message_bytes(case: &Case, chunks: u32) -> u64 {
-    case.bytes(blocks(case).block(0).len.div_ceil(chunks))
+pub fn message_bytes(case: &Case, roots: Roots, chunks: u32) -> u64 {
+    case.bytes(blocks(case, roots).block(0).len.div_ceil(chunks))
 }
 
-/// The vector that every root's tree carries: a rank's block, or of an allreduce one block of the vector.
-pub fn blocks(case: &Case) -> Blocks {
+/// The vector that every root's tree carries: a rank's block, or of an allreduce with all roots one block of the
+/// vector.
+pub fn blocks(case: &Case, roots: Roots) -> Blocks {
     let c = &case.collective;
     match c.kind {
-        Kind::Allreduce => Blocks::new(c.elements, c.ranks),
+        Kind::Allreduce if roots == Roots::All => Blocks::new(c.elements, c.ranks),
         _ => Blocks::new(c.elements, 1),
     }
 }

@@ -1,5 +1,6 @@
 //! The integration tests of the crate, as one binary.
 
+mod diagnostic;
 mod excerpt;
 mod interrupt;
 mod keyed;

@@ -53,6 +53,10 @@ impl NetworkPart {
         let graph = Graph::of_plane(model.plane(), model.places(), network.planes, |link| {
             network.link_speed(model.plane(), link).gbps
         });
+        let graph = match topology.lengths() {
+            Some(lengths) => graph.with_lengths(model.plane(), &lengths),
+            None => graph,
+        };
         let by_link = network.send_machines_per == MachinesPer::Link;
         let fabric = Fabric::new(graph, extents, model.speeds().mean_ns())
             .sending_by_link(by_link)

@@ -105,6 +105,20 @@ fn a_middle_root_has_a_bound_of_its_own() {
 }
 
 #[test]
+fn blocks_of_16_bits_may_share_wavelets() {
+    // Neighbors who first put their elements into one wavelet send half as many to all others as there are elements.
+    for (kind, want) in [(Kind::Allgather, 32.0), (Kind::ReduceScatter, 32.0), (Kind::Alltoall, 512.0)] {
+        for (dtype, elements) in [(Dtype::F16, 1), (Dtype::Bf16, 3)] {
+            let collective = Collective::new(kind, 64, elements, 0, Operator::Sum, dtype).unwrap();
+            let part = WaferPart { grid: Grid::new(1, 64), depth_cycles: 5.0, clock_mhz: 850.0 };
+            let wavelets =
+                (want * elements as f64 - if kind == Kind::Alltoall { 0.0 } else { 0.5 * elements as f64 }).ceil();
+            assert_eq!(cycles("blocks", &(collective, part)), Some(wavelets + 6.0), "{kind} {elements}");
+        }
+    }
+}
+
+#[test]
 fn what_is_local_costs_nothing() {
     for kind in [Kind::Reduce, Kind::Allreduce, Kind::Broadcast, Kind::Message] {
         for (grid, wavelets) in [(Grid::new(1, 1), 9), (Grid::new(1, 5), 0), (Grid::new(4, 4), 0)] {

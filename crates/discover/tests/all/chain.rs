@@ -23,3 +23,26 @@ fn the_first_difference_is_found() {
     b.push(2);
     assert_eq!(a.first_difference(&b), Some(1));
 }
+
+#[test]
+fn agreeing_again_and_again_changes_no_number_and_no_difference() {
+    for (wrong, every) in (0..30).flat_map(|wrong| (1..8).map(move |every| (wrong, every))) {
+        let (mut whole, mut a, mut b) = (Chain::default(), Chain::default(), Chain::default());
+        for k in 0..30u64 {
+            whole.push(k % 7);
+            a.push(k % 7);
+            b.push(if k == wrong { 9 } else { k % 7 });
+            if k < wrong && k % every == 0 {
+                a.agreed();
+            }
+            assert_eq!((a.len(), a.end()), (whole.len(), whole.end()));
+        }
+        let (first, links) = a.links();
+        assert_eq!(links, &whole.links().1[first as usize..]);
+        assert_eq!(
+            (first..30).map(|k| a.after(k)).collect::<Vec<_>>(),
+            (first..30).map(|k| whole.after(k)).collect::<Vec<_>>()
+        );
+        assert_eq!(a.first_difference(&b), Some(wrong));
+    }
+}

@@ -39,7 +39,7 @@ pub struct Checked {
     pub buffers: Vec<&'static str>,
     /// The sizes at which the file was proved, or from which it hangs, in words.
     pub sizes: String,
-    /// Limits that other executors of the format have.
+    /// Limits that other executors of the format have, and calls that no executor runs by the file.
     pub notes: Vec<String>,
     pub diagnostics: Vec<Finding>,
 }
@@ -135,7 +135,7 @@ pub fn check(text: &str, asked: &Asked, method: Method, processors: u32) -> Resu
             .filter(|_| all(Proof::holds) && one_class),
         buffers: ways.iter().map(|(_, name)| *name).collect(),
         sizes: hang.as_ref().map_or_else(|| span(&p, range), |hang| safe(&p, hang, range)),
-        notes: limits::notes(&p),
+        notes: limits::notes(&p).into_iter().chain(slots::unserved(&p, import::bytes(&p, asked))).collect(),
         diagnostics: found,
     })
 }

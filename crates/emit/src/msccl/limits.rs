@@ -26,8 +26,9 @@ pub const COUNT: u32 = 71;
 pub const CHUNKS: u32 = 32_767;
 /// GPUs: children of a node of the XML file.
 pub const GPUS: u32 = 1024;
-/// Nodes of the XML file that a GPU keeps: the root, all GPUs, its own thread blocks and steps.
-pub const NODES: usize = 4096;
+/// Nodes of the XML file that a GPU keeps: the root, all GPUs, its own thread blocks and steps. The parser has room for
+/// one more, and fails on the tag behind it.
+pub const NODES: usize = 4095;
 /// Reductions of one destination that the parser fuses into one step.
 pub const FUSED: usize = 15;
 /// Chunks that a connection surely holds while nobody receives: a chunk takes half of the steps of its buffer.

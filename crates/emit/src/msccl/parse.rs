@@ -60,10 +60,24 @@ pub fn program(text: &str) -> Result<Program, ImportError> {
         min_bytes: bytes("minBytes")?,
         max_bytes: bytes("maxBytes")?,
         missing: needed.into_iter().filter(|key| !has(key)).collect(),
-        refused: text::refused(text),
+        refused: text::refused(text).or_else(|| inside_a_step(&algo)),
         meaning: meaning(&algo)?,
         gpus: places.into_iter().flatten().collect(),
     })
+}
+
+/// Returns why the executor's parser fails on an element inside a step: it looks for its name in a list that is not
+/// there.
+fn inside_a_step(element: &Element) -> Option<String> {
+    let inner = element.children.first().filter(|_| element.name == "step");
+    let found = inner.map(|e| {
+        format!(
+            "line {}: <{}> is inside of a <step>, where the executor's parser fails; leave it out",
+            e.line,
+            short(&e.name)
+        )
+    });
+    found.or_else(|| element.children.iter().find_map(inside_a_step))
 }
 
 /// Our own attributes, where the file has them.
@@ -136,7 +150,9 @@ fn step(e: &Element, at: usize) -> Result<Step, ImportError> {
         let chunk = e.number(off, if used { 0 } else { -1 }, i64::from(i32::MAX))?;
         Ok(Place { buffer, chunk: narrow(chunk.max(0)) })
     };
-    let (block, earlier) = (e.number("depid", -1, 1 << 20)?, e.number("deps", -1, 1 << 20)?);
+    let block = e.number("depid", -1, 1 << 20)?;
+    // A wait for step -1 ends with a flag of the turn before, where that is the last that a thread block can have.
+    let earlier = e.number("deps", block.signum().min(0), 1 << 20)?;
     Ok(Step {
         line: e.line,
         kind,

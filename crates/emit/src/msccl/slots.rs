@@ -81,6 +81,23 @@ pub fn sizes(p: &Program, bytes: Option<u64>) -> Range {
     (least, stated.or(counted(p)).map(|most| most.max(least)))
 }
 
+/// Returns why the executor runs no call of `bytes`, or no call at all, by the file; `None` where it does.
+pub fn unserved(p: &Program, bytes: Option<u64>) -> Option<String> {
+    let (least, most) = (p.min_bytes, if p.max_bytes == 0 { u64::MAX } else { p.max_bytes });
+    let chunks = u64::from(p.chunks);
+    let (is_served, what) = match bytes {
+        Some(bytes) => ((least..=most).contains(&bytes), format!("a call of {bytes} bytes")),
+        None => (most / chunks * chunks >= least.max(1), format!("any call whose bytes divide into {chunks} chunks")),
+    };
+    (!is_served).then(|| {
+        format!(
+            "the executor does not run {what} by this file, which is for minBytes=\"{least}\" to maxBytes=\"{}\"; the proof \
+             is of its steps",
+            p.max_bytes
+        )
+    })
+}
+
 /// The bytes of a call with a number of elements a rank.
 pub fn bytes_of(p: &Program, elements: u64, dtype: unisono_collective::Dtype) -> u64 {
     let parts = if counts_all_ranks(p.kind) { p.gpus.len() as u64 } else { 1 };

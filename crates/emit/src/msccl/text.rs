@@ -4,7 +4,7 @@
 //! Source: msccl-executor-nccl, `src/misc/msccl/msccl_parser.cc` (`mscclXmlGetNode`) and
 //! `src/include/msccl/msccl_parser.h`.
 
-use unisono_base::xml::short;
+use unisono_base::xml::{self, short};
 
 /// Characters of a name or a value.
 const LENGTH: usize = 254;
@@ -123,7 +123,7 @@ fn check(key: &str, value: &str, before: usize) -> Result<(), String> {
         let (key, length) = (short(key), value.len());
         return Err(format!("the value of {key} has {length} characters, and the executor's parser holds {LENGTH}"));
     }
-    let digits = value.trim().trim_start_matches(['+', '-']);
+    let digits = xml::trimmed(value).trim_start_matches(['+', '-']);
     let of = |base| i64::from_str_radix(digits, base).ok();
     if is_number && digits.starts_with('0') && of(8) != of(10) {
         return Err(format!("{key}=\"{}\" is a number of base 8 to the executor; leave its first 0 out", short(value)));

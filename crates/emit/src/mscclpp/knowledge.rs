@@ -2,12 +2,16 @@
 //!
 //! The threads of a thread block run its operations independently of each other until they meet, so an access is
 //! complete only after the next `nop` or barrier, and a wait holds for the accesses after the next one. A signal passes
-//! on what was complete when the threads met last. Three sets follow:
+//! on what was complete when the threads met last. Three sets follow. The accesses of a thread block are over in its
+//! order, so the first two are a number for each thread block ([`Clock`]):
 //!
 //! * **strong**: accesses whose writes are visible and whose reads are over;
-//! * **weak**: accesses whose reads are over. Relaxed signals and packets pass this on: a packet is read element by
-//!   element, each after the reads that it was made from;
+//! * **weak**: accesses whose reads are over. Relaxed signals pass this on;
 //! * **entered**: GPUs whose kernel has started.
+//!
+//! A packet is read element by element, each after the reads that it was made from. So a piece of a move of packets
+//! ([`super::pieces`]) begins grain by grain: its grain k follows grain k of the pieces that it is **aligned** with,
+//! and no other grain of them until the threads meet.
 //!
 //! The access of a put on a port channel is complete for those who wait for a later signal on that channel, and for the
 //! thread block after a flush of it. Later means by the same thread, or after the threads met: the n-th put, the n-th
@@ -17,9 +21,10 @@
 use std::{collections::BTreeMap, rc::Rc};
 
 use rustc_hash::FxHashMap;
-use unisono_base::{interrupt::poll, limits};
+use unisono_base::{interrupt::poll, limits, narrow};
 
 use super::{
+    pieces::{Pieces, WORK},
     program::{Act, Move, Program, Space, Span},
     run::{At, Run},
 };
@@ -48,26 +53,76 @@ impl Set {
     }
 }
 
-#[derive(Clone, Default, Debug)]
-pub struct Known {
-    pub strong: Rc<Set>,
-    pub weak: Rc<Set>,
-    pub entered: Rc<Set>,
-}
+/// The place of an access in a sequence: one of each thread block, and one of each of its threads for each port channel
+/// on which it puts.
+type Tick = (u32, u32);
 
-impl Known {
-    fn join(&mut self, other: &Self) {
-        for (mine, theirs) in
-            [(&mut self.strong, &other.strong), (&mut self.weak, &other.weak), (&mut self.entered, &other.entered)]
-        {
-            if !Rc::ptr_eq(mine, theirs) {
-                Rc::make_mut(mine).join(theirs);
-            }
+/// The number of accesses of each sequence that are over, which are the first ones.
+#[derive(Clone, Default, Debug)]
+pub struct Clock(Vec<u32>);
+
+impl Clock {
+    fn raise(&mut self, (sequence, at): Tick) {
+        let sequence = sequence as usize;
+        if self.0.len() <= sequence {
+            self.0.resize(sequence + 1, 0);
         }
+        self.0[sequence] = self.0[sequence].max(at + 1);
+    }
+
+    fn contains(&self, (sequence, at): Tick) -> bool {
+        self.0.get(sequence as usize).is_some_and(|&over| over > at)
+    }
+
+    fn join(&mut self, other: &Self) {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a = (*a).max(*b));
     }
 }
 
-/// A move of memory, or one grain of a move of packets.
+#[derive(Clone, Default, Debug)]
+pub struct Known {
+    strong: Rc<Clock>,
+    weak: Rc<Clock>,
+    /// Writers of packets whose reads are over, by their numbers: who has read a packet knows its writer, and not what
+    /// its thread block did before since its threads met.
+    writers: Rc<Set>,
+    pub entered: Rc<Set>,
+}
+
+fn merge<T: Clone>(mine: &mut Rc<T>, theirs: &Rc<T>, join: impl Fn(&mut T, &T)) {
+    if !Rc::ptr_eq(mine, theirs) {
+        join(Rc::make_mut(mine), theirs);
+    }
+}
+
+impl Known {
+    /// Returns true if the writes of an access are visible and its reads are over.
+    pub fn is_over(&self, event: &Event) -> bool {
+        self.strong.contains(event.tick)
+    }
+
+    /// Returns true if the reads of an access are over.
+    pub fn has_read(&self, event: &Event) -> bool {
+        self.weak.contains(event.tick) || event.packets.is_some_and(|n| self.writers.contains(n))
+    }
+
+    /// The knowledge that a packet passes on.
+    fn reads(&self) -> Self {
+        Self { strong: Rc::default(), ..self.clone() }
+    }
+
+    fn join(&mut self, other: &Self) {
+        merge(&mut self.strong, &other.strong, Clock::join);
+        merge(&mut self.weak, &other.weak, Clock::join);
+        merge(&mut self.writers, &other.writers, Set::join);
+        merge(&mut self.entered, &other.entered, Set::join);
+    }
+}
+
+/// A move of memory, or a piece of a move of packets.
 #[derive(Debug)]
 pub struct Event {
     pub at: At,
@@ -75,6 +130,18 @@ pub struct Event {
     pub writes: Vec<Span>,
     /// What had happened when it began.
     pub known: Known,
+    tick: Tick,
+    /// The number of a writer of packets among these.
+    packets: Option<usize>,
+    /// Writers of packets whose reads of grain k were over when grain k of this one began.
+    aligned: Rc<Set>,
+}
+
+impl Event {
+    /// Returns true if grain k of this piece begins after the reads of grain k of another one.
+    pub fn is_aligned(&self, earlier: &Self) -> bool {
+        earlier.packets.is_some_and(|n| self.aligned.contains(n))
+    }
 }
 
 /// The events of a plan, in an order in which they can happen, and what each GPU knows when its kernel ends.
@@ -87,18 +154,18 @@ pub struct History {
 /// the threads met last, and those of the same thread, are certainly before a signal or a flush.
 #[derive(Default)]
 struct Pending {
-    pushed: Set,
-    /// Thread and event, since the threads met last.
-    latest: Vec<(u32, usize)>,
+    pushed: Clock,
+    /// Threads and their puts, since the threads met last.
+    latest: Vec<(u32, Tick)>,
 }
 
 impl Pending {
     /// Adds the puts that a signal or a flush of a thread comes after.
     fn complete(&self, thread: u32, known: &mut Known) {
-        for set in [&mut known.strong, &mut known.weak] {
-            let set = Rc::make_mut(set);
-            set.join(&self.pushed);
-            self.latest.iter().filter(|put| put.0 == thread).for_each(|put| set.insert(put.1));
+        for clock in [&mut known.strong, &mut known.weak] {
+            let clock = Rc::make_mut(clock);
+            clock.join(&self.pushed);
+            self.latest.iter().filter(|put| put.0 == thread).for_each(|put| clock.raise(put.1));
         }
     }
 }
@@ -106,7 +173,7 @@ impl Pending {
 /// The threads of a block have met: all its puts have been pushed.
 fn pushed(pending: &mut BTreeMap<(usize, u32), Pending>, block: usize) {
     for puts in pending.range_mut((block, 0)..=(block, u32::MAX)).map(|(_, puts)| puts) {
-        puts.latest.drain(..).for_each(|put| puts.pushed.insert(put.1));
+        puts.latest.drain(..).for_each(|put| puts.pushed.raise(put.1));
     }
 }
 
@@ -150,19 +217,33 @@ struct BlockState {
     brought: Known,
 }
 
+/// The sequences of puts on port channels, by thread block, channel end and thread, behind those of thread blocks.
+fn port_sequences(program: &Program) -> FxHashMap<(usize, u32, u32), u32> {
+    let mut found = FxHashMap::default();
+    for (b, block) in program.blocks.iter().enumerate() {
+        for act in block.steps.iter().flat_map(|step| &step.acts) {
+            if let Act::Move(Move { port: Some((end, thread)), .. }) = act {
+                let next = narrow(program.blocks.len() + found.len());
+                found.entry((b, *end, *thread)).or_insert(next);
+            }
+        }
+    }
+    found
+}
+
 /// The history of a run that ended. With `trust_relaxed`, relaxed signals order writes too.
 ///
 /// # Errors
 /// It takes more memory than the limit.
 pub fn history(program: &Program, run: &Run, trust_relaxed: bool) -> Result<History, limits::OverLimit> {
-    let grains = |m: &Move| if m.has_packets() { m.len() as usize } else { 1 };
-    let events: usize = program.moves().map(|(_, m)| grains(m)).sum();
-    let meets = run.order.len() + events;
-    limits::admit(
-        "the order of the plan's accesses",
-        (events / 8 + 64) as u128 * meets as u128 * 2,
-        (events * meets / 32) as u128,
-    )?;
+    let pieces = Pieces::new(program)?;
+    let events = pieces.count() + program.moves().filter(|(_, m)| !m.has_packets()).count();
+    let ports = port_sequences(program);
+    let sequences = program.blocks.len() + ports.len();
+    let meets = (run.order.len() + events) as u128;
+    let each = (8 * sequences + pieces.count() / 8 + 64) as u128;
+    limits::admit(WORK, each * meets, each * meets / 8)?;
+    let (mut ticks, mut writings) = (vec![0_u32; sequences], 0);
     let mut made = History { events: Vec::with_capacity(events), ends: vec![Known::default(); program.gpus as usize] };
     let mut blocks: Vec<BlockState> = program
         .blocks
@@ -231,30 +312,34 @@ pub fn history(program: &Program, run: &Run, trust_relaxed: bool) -> Result<Hist
                     }
                 }
                 Act::Move(m) => {
-                    let parts = if m.has_packets() { m.len() } else { 1 };
-                    for part in 0..parts {
-                        let cut = |spans: &[Span]| -> Vec<Span> {
-                            if parts == 1 { spans.to_vec() } else { spans.iter().map(|s| s.part(part, 1)).collect() }
-                        };
+                    for (from, len) in pieces.of((at, n), m) {
+                        let cut = |spans: &[Span]| spans.iter().map(|s| s.part(from, len)).collect::<Vec<_>>();
                         let (reads, writes) = (cut(&m.reads), cut(&m.writes));
                         let mut known = blocks[block].known.clone();
+                        let mut aligned = Rc::<Set>::default();
                         for from in reads.iter().filter(|s| s.space == Space::Packets) {
                             if let Some(&writer) = writers.get(&(from.gpu, from.start)) {
                                 let event: &Event = &made.events[writer];
-                                let theirs = Known { strong: Rc::default(), ..event.known.clone() };
-                                known.join(&theirs);
-                                Rc::make_mut(&mut known.weak).insert(writer);
+                                known.join(&event.known.reads());
+                                let earlier = Rc::make_mut(&mut aligned);
+                                earlier.join(&event.aligned);
+                                event.packets.into_iter().for_each(|n| earlier.insert(n));
                             }
                         }
-                        let id = made.events.len();
+                        let (id, first) = (made.events.len(), writings);
                         for to in writes.iter().filter(|s| s.space == Space::Packets) {
                             writers.insert((to.gpu, to.start), id);
+                            writings = first + 1;
                         }
+                        let packets = (writings > first).then_some(first);
+                        let sequence = m.port.map_or(narrow(block), |(end, thread)| ports[&(block, end, thread)]);
+                        let tick = (sequence, ticks[sequence as usize]);
+                        ticks[sequence as usize] += 1;
                         match m.port {
-                            Some((end, thread)) => pending.entry((block, end)).or_default().latest.push((thread, id)),
+                            Some((end, thread)) => pending.entry((block, end)).or_default().latest.push((thread, tick)),
                             None => blocks[block].own.push(id),
                         }
-                        made.events.push(Event { at, reads, writes, known });
+                        made.events.push(Event { at, reads, writes, known, tick, packets, aligned });
                     }
                 }
             }
@@ -274,9 +359,10 @@ fn meet(block: &mut BlockState, events: &[Event]) {
     for id in block.own.drain(..) {
         let event = &events[id];
         if event.reads.iter().any(|s| s.space == Space::Packets) {
-            block.known.join(&Known { strong: Rc::default(), ..event.known.clone() });
+            block.known.join(&event.known.reads());
+            Rc::make_mut(&mut block.known.writers).join(&event.aligned);
         }
-        Rc::make_mut(&mut block.known.strong).insert(id);
-        Rc::make_mut(&mut block.known.weak).insert(id);
+        Rc::make_mut(&mut block.known.strong).raise(event.tick);
+        Rc::make_mut(&mut block.known.weak).raise(event.tick);
     }
 }

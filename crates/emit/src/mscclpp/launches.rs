@@ -151,7 +151,7 @@ fn overwritten(program: &Program, layout: &Layout, gap: u32, trust_relaxed: bool
         for span in event.writes.iter().filter(|s| s.space == Space::Packets) {
             let first = span.start - gap * layout.len(span.gpu, Space::Packets);
             let open = readers.get(&(span.gpu, first)).into_iter().flatten();
-            for &reader in open.filter(|&&reader| !event.known.weak.contains(reader)) {
+            for &reader in open.filter(|&&reader| !event.known.has_read(&history.events[reader])) {
                 let late = history.events[reader].at;
                 if !told.insert((late, event.at)) {
                     continue;

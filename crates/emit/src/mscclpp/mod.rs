@@ -21,6 +21,7 @@ mod layout;
 mod limits;
 mod meaning;
 mod moves;
+mod pieces;
 mod plan;
 mod program;
 mod race;

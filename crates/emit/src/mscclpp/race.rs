@@ -99,8 +99,10 @@ impl Races<'_> {
             return;
         }
         let (a, b) = if a.event < b.event { (a, b) } else { (b, a) };
-        let known = &self.event(b).known;
-        if known.strong.contains(a.event) || (!a.writes && known.weak.contains(a.event)) {
+        let (earlier, later) = (self.event(a), self.event(b));
+        // Of aligned pieces, grain k follows grain k.
+        let is_same = || a.span.start == b.span.start && later.is_aligned(earlier);
+        if later.known.is_over(earlier) || (!a.writes && (later.known.has_read(earlier) || is_same())) {
             return;
         }
         let (first, second) = (self.event(a).at, self.event(b).at);
@@ -155,11 +157,11 @@ impl Races<'_> {
 
     /// An access must be over when the kernel of its GPU ends.
     fn end(&mut self, a: &Access, gpu: u32) {
-        let known = &self.history.ends[gpu as usize];
-        if known.strong.contains(a.event) || (!a.writes && known.weak.contains(a.event)) {
+        let (known, event) = (&self.history.ends[gpu as usize], self.event(a));
+        if known.is_over(event) || (!a.writes && known.has_read(event)) {
             return;
         }
-        let at = self.event(a).at;
+        let at = event.at;
         if !self.told.insert((at, None)) {
             return;
         }

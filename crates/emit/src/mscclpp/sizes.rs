@@ -76,10 +76,9 @@ fn turns(plan: &Plan) -> impl Iterator<Item = u32> {
         .filter(|i| i.num_chunks > 0 && i.unit_size > 0)
         .map(|i| (i.unit_size / unit_bytes(plan), i.num_chunks.into()))
         .collect();
-    // Each packet is looked at alone, and each turn is written out.
-    let packets = plan.ops().any(|op| op.name.has_packets());
+    // Each turn is written out.
     let shortest = all.iter().map(|&(unit, chunks)| unit / chunks).min().unwrap_or(1).max(1);
-    let most = if packets { u64::from(MOST) } else { (shortest * TURNS).min(GRAINS) };
+    let most = (shortest * TURNS).min(GRAINS);
     let edges = all.into_iter().flat_map(|(unit, chunks)| [unit / chunks, 2 * unit / chunks]);
     let sizes: BTreeSet<u64> =
         edges.flat_map(|edge| [edge.saturating_sub(1), edge, edge + 1]).chain([1, 2, 3]).collect();

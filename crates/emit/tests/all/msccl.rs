@@ -84,10 +84,16 @@ fn every_algorithm_runs_and_reads_back() {
     let mut refused: BTreeMap<String, u32> = BTreeMap::new();
     let mut written = BTreeMap::<&str, u32>::new();
     let mut types = std::collections::BTreeSet::new();
+    let mut number = 0;
     for algorithm in ALGORITHMS.iter().filter(|a| a.info().needs.contains(&Means::Messages)) {
         for &kind in algorithm.info().collectives {
             for ranks in 1..=9 {
                 for elements in [u64::from(ranks) * 4, 12, 7] {
+                    number += 1;
+                    // Outside of the long run, few of the cases have many ranks.
+                    if ranks > 5 && ranks != 8 && !crate::soak::runs(number) {
+                        continue;
+                    }
                     let root = if kind.has_root() { u64::from(ranks / 2) } else { 0 };
                     let c = Collective::new(kind, ranks, elements, root, Operator::Sum, Dtype::I64).unwrap();
                     let case = Case::on_ranks(c, Ranks { latency_ns: 400.0, issue_ns: 100.0, ..Ranks::default() });
@@ -131,8 +137,9 @@ fn every_algorithm_runs_and_reads_back() {
     }
     let kinds = refused.keys().filter(|r| !r.contains("is no collective of the format")).collect::<Vec<_>>();
     assert!(kinds.is_empty(), "{kinds:?}");
+    let least = if crate::soak::is_on() { 20 } else { 15 };
     for name in ["binomial", "bruck", "linear", "pairwise", "rabenseifner", "recursive-doubling", "ring"] {
-        assert!(written.get(name).is_some_and(|n| *n > 20), "{name}: {written:?}");
+        assert!(written.get(name).is_some_and(|n| *n > least), "{name}: {written:?}");
     }
     let all = ["cpy", "nop", "r", "rcs", "re", "rrc", "rrcs", "rrs", "s"];
     assert_eq!(types.iter().map(String::as_str).collect::<Vec<_>>(), all, "every step type comes about");

@@ -14,9 +14,6 @@ use crate::{Description, MachineError, MachineText, Shape};
 /// Rates of links that are accepted.
 pub(super) const RATES_GBPS: RangeInclusive<f64> = 1e-9..=1e15;
 
-const FAILED: &str =
-    "links or nodes of the machine failed, in every plane; packets take the shortest ways that are left";
-
 /// What is bought, in dollars.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -189,6 +186,13 @@ impl Description for Network {
 }
 
 impl Network {
+    /// Returns whether a buffer holds less than what is under way on a link of the machine's own speed, from when a
+    /// packet starts until its credit is back: long messages then wait for credits.
+    pub fn has_short_buffers(&self) -> bool {
+        let way_ns = self.output_latency_ns + self.input_latency_ns + 2.0 * self.link_latency_ns;
+        (self.buffer_bytes as f64) < self.own_speed().gbps / 8.0 * way_ns + f64::from(self.packet_bytes)
+    }
+
     /// Returns what the times on this machine leave out or assume.
     fn sentences(&self) -> Vec<String> {
         let is_bare = (self.launch_ns, self.signal_ns, self.host_overhead_ns) == (0.0, 0.0, 0.0);
@@ -198,7 +202,10 @@ impl Network {
                 self.name
             )
         });
-        let failed = (!self.failed.is_empty()).then(|| FAILED.to_owned());
+        let failed = (!self.failed.is_empty()).then(|| {
+            let names = excerpt(&self.failed.join(", "));
+            format!("failed in every plane: {names}; packets take the shortest ways that are left")
+        });
         failed.into_iter().chain(self.rates_note()).chain(bare).chain(self.notes.iter().cloned()).collect()
     }
 

@@ -5,8 +5,9 @@
 //! one in every plane.
 //!
 //! The rules by which regular families route do not know failures. What is left is a graph: packets take all of its
-//! shortest ways, or go up and down a tree where shortest ways need more virtual channels than packets can be simulated
-//! on. Accelerators that did not fail are numbered without a gap, in their order.
+//! shortest ways, or the fastest where the whole is a graph whose packets take those, or go up and down a tree where
+//! such ways need more virtual channels than packets can be simulated on. Accelerators that did not fail are numbered
+//! without a gap, in their order.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -74,10 +75,11 @@ pub fn degraded(whole: &dyn Topology, failures: &[Failure], own: Speed) -> Resul
     let (plane, new) = left.plane(&reached, own)?;
     let way = match whole.tree_root() {
         Some(root) => Way::UpDown(new[root as usize]),
+        None if whole.lengths().is_some() => Way::Fastest,
         None => Way::Shortest,
     };
     let mut graph = Graph::new(plane, own, way)?;
-    if way == Way::Shortest && graph.diameter() > u32::from(MOST_SIMULATED_CHANNELS) {
+    if graph.longest() > u32::from(MOST_SIMULATED_CHANNELS) {
         graph = graph.routed(Way::UpDown(None));
     }
     let kept = (0..whole.accelerators()).filter(|&node| !left.failed[node as usize]).collect();

@@ -73,6 +73,12 @@ pub trait Topology: Send + Sync + fmt::Debug {
         None
     }
 
+    /// Returns the length of each link of the plane, where packets take ways of the least length and not of the fewest
+    /// links.
+    fn lengths(&self) -> Option<Vec<u64>> {
+        None
+    }
+
     /// Returns the number that each accelerator has without failures, if an accelerator failed.
     fn kept(&self) -> Option<&[u32]> {
         None

@@ -7,3 +7,5 @@ mod in_network {
 }
 mod machine;
 mod network;
+#[path = "../../../schedule/tests/all/soak.rs"]
+mod soak;

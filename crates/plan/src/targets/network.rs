@@ -14,7 +14,7 @@ use unisono_emit::tuning::Spread;
 use unisono_lower::{Placed, Placement};
 use unisono_machine::{
     Machine, Shape,
-    network::{AcceleratorGrid, DATA_SHEET, Network},
+    network::{AcceleratorGrid, DATA_SHEET, MachinesPer, Network},
 };
 use unisono_schedule::Schedule;
 use unisono_sim::network::Interconnect;
@@ -118,6 +118,14 @@ const STEPS_OF_INSTRUCTION: u128 = 200;
 
 /// Packets agree with a timetable that differs by no more than this share of its time.
 const AGREES: f64 = 0.02;
+
+const SHORT_BUFFERS: &str = "candidates whose source is exchanges or trees may take several times as long: a buffer \
+    (buffer_bytes) holds less than a link and the way of its credits, which closed forms leave out and simulations \
+    count";
+
+const FEW_SEND_MACHINES: &str = "candidates whose source is exchanges or trees may take several times as long: an \
+    accelerator sends fewer messages at a time (send_machines) than it has links, which closed forms leave out and \
+    simulations count";
 
 const NOT_SIMULATED: &str = "candidates whose source is not simulated are ranked last: they are predicted to take over 4 \
     times as long as the best, or their simulation would take too long";
@@ -259,7 +267,8 @@ impl Target for OnNetwork {
     }
 
     fn is_estimated(&self, timed: &Timed) -> bool {
-        matches!(self.model, Model::Packets(_)) && timed.source != TimeSource::Simulated
+        let is_simulated = matches!(timed.source, TimeSource::Simulated | TimeSource::Estimated);
+        matches!(self.model, Model::Packets(_)) && !is_simulated
     }
 
     fn build(&self, collective: Collective, candidate: &Timed) -> Result<Placed, PlanError> {
@@ -281,10 +290,20 @@ impl Target for OnNetwork {
 
     fn details(&self, plan: &Plan) -> Result<Details, PlanError> {
         // A candidate that was timed by its exchanges may be too large to be built for its terms.
-        let is_built = matches!(plan.best().source, TimeSource::Messages | TimeSource::Simulated);
+        let is_built =
+            matches!(plan.best().source, TimeSource::Messages | TimeSource::Simulated | TimeSource::Estimated);
         let built = is_built.then(|| plan.schedule().ok()).flatten();
         let is_partly_simulated = plan.candidates.iter().any(|one| self.is_estimated(one));
-        let note = is_partly_simulated.then(|| NOT_SIMULATED.to_owned());
+        let is_closed = |one: &Timed| matches!(one.source, TimeSource::Exchanges | TimeSource::Trees);
+        let (network, model) = (&self.part.network, &self.part.model);
+        let has_closed = plan.candidates.iter().any(is_closed);
+        let is_short = has_closed && network.has_short_buffers();
+        let waits = network.send_machines_per == MachinesPer::Accelerator
+            && model.places().iter().any(|&place| model.plane().leaving(place).len() > network.send_machines as usize);
+        let notes =
+            [(is_partly_simulated, NOT_SIMULATED), (is_short, SHORT_BUFFERS), (has_closed && waits, FEW_SEND_MACHINES)];
+        let notes: Vec<_> = notes.into_iter().filter(|(is_so, _)| *is_so).map(|(_, note)| note).collect();
+        let note = (!notes.is_empty()).then(|| notes.join("; "));
         let terms = built.and_then(|schedule| schedule_terms(schedule).ok());
         Ok(Details { terms, note, ..Details::default() })
     }

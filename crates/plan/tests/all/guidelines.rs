@@ -77,13 +77,19 @@ fn broken(machine: &Machine, shape: Shape, sizes: &[u64]) -> BTreeMap<String, f6
     found
 }
 
-/// Compares the laws that do not hold on some parts of a preset with the exceptions.
+/// Compares the laws that do not hold on some parts of a preset with the exceptions. Outside of the long run each part
+/// has one of the sizes, with which not every exception comes about.
 fn hold_on(name: &str, shapes: &[Shape], sizes: &[u64]) {
     let machine = Machine::preset(name).unwrap();
-    let found: Vec<_> = shapes.iter().flat_map(|&shape| broken(&machine, shape, sizes)).collect();
+    let sizes_of = |at: usize| {
+        let one = (name.len() + at) % sizes.len();
+        if crate::soak::is_on() { sizes } else { &sizes[one..=one] }
+    };
+    let found: Vec<_> =
+        shapes.iter().enumerate().flat_map(|(at, &shape)| broken(&machine, shape, sizes_of(at))).collect();
     let names: BTreeSet<&str> = found.iter().map(|(law, _)| law.as_str()).collect();
     let known: BTreeSet<&str> = EXCEPTIONS.iter().filter(|of| of.0 == name).map(|of| of.1).collect();
-    assert_eq!(names, known, "{name}: {found:#?}");
+    assert!(names.is_subset(&known) && (names == known || !crate::soak::is_on()), "{name}: {found:#?}");
 }
 
 #[test]

@@ -22,6 +22,7 @@ mod levels;
 mod lowering;
 mod mutations;
 mod names;
+mod near_bounds;
 mod networks;
 mod paper;
 mod phases;

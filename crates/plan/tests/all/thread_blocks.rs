@@ -8,7 +8,9 @@ use unisono_collective::Kind;
 use unisono_emit::{Asked as Given, Choices, EMITTERS, Emitter, IMPORTERS};
 use unisono_lower::File;
 use unisono_machine::Machine;
-use unisono_plan::{Asked, Format, Part, Problem, RunOptions, Timed, place, plan, plan_for, simulate, written};
+use unisono_plan::{
+    Asked, Format, Part, Problem, RunOptions, TimeSource, Timed, place, plan, plan_for, simulate, written,
+};
 use unisono_schedule::verify::Method;
 
 /// The all-pairs allgather of MSCCL on 8 GPUs: for each pair and instance a thread block at both ends, which sends its
@@ -200,6 +202,9 @@ fn hold_the_law(machine: &Machine, kind: Kind, elements: u32, format: &str) {
     for other in plan.candidates.iter().skip(1).take(4) {
         if let Some(seconds) = time_of_candidate(&asked, other, format) {
             let name = other.algorithm.name();
+            // A time that is called simulated is that of the file.
+            let is_exact = other.source != TimeSource::Simulated || seconds == other.time.seconds;
+            assert!(is_exact, "{case}: {name} {} takes {seconds}, not {:?}", other.params, other.time);
             assert!(
                 seconds >= best / 1.05,
                 "{case}: {name} {} takes {seconds}, the plan {best}\n{}",

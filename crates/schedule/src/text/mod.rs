@@ -21,8 +21,10 @@
 //! of the file; nodes come in ascending order. `;` starts a comment. Sections `machine` and `placement` may follow;
 //! they belong to a placed schedule and are left to its reader.
 
+mod line;
 mod parse;
 mod print;
 
-pub use parse::{Line, ParseError, Tail, parse};
+pub use line::{Line, ParseError};
+pub use parse::{Tail, parse};
 pub use print::print;

@@ -1,7 +1,5 @@
 //! Reads the text form. Every error names its line, what was found and what is accepted.
 
-use std::str::FromStr;
-
 use unisono_base::{InstrId, NodeId, StreamId};
 use unisono_collective::Collective;
 
@@ -10,12 +8,7 @@ use crate::{
     schedule::{Operand, Schedule},
 };
 
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("line {line}: {message}")]
-pub struct ParseError {
-    pub line: usize,
-    pub message: String,
-}
+use super::line::{Line, ParseError};
 
 /// What stands behind the schedule: sections of a placed schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,89 +18,6 @@ pub struct Tail<'a> {
     pub text: &'a str,
 }
 
-/// One line without its comment, as a cursor over its characters.
-pub struct Line<'a> {
-    pub number: usize,
-    rest: &'a str,
-}
-
-impl<'a> Line<'a> {
-    pub fn new(number: usize, text: &'a str) -> Self {
-        let code = text.split_once(';').map_or(text, |(code, _)| code);
-        Self { number, rest: code.trim() }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.rest.is_empty()
-    }
-
-    pub fn rest(&self) -> &'a str {
-        self.rest
-    }
-
-    pub fn error(&self, message: String) -> ParseError {
-        ParseError { line: self.number, message }
-    }
-
-    pub fn expected(&self, what: &str) -> ParseError {
-        let found: String = self.rest.chars().take(24).collect();
-        self.error(if found.is_empty() {
-            format!("the line ends where {what} is expected")
-        } else {
-            format!("found '{found}' where {what} is expected")
-        })
-    }
-
-    /// Takes `token` if it comes next; white space after it goes too.
-    pub fn take(&mut self, token: &str) -> bool {
-        match self.rest.strip_prefix(token) {
-            Some(rest) => {
-                self.rest = rest.trim_start();
-                true
-            }
-            None => false,
-        }
-    }
-
-    pub fn expect(&mut self, token: &str) -> Result<(), ParseError> {
-        if self.take(token) { Ok(()) } else { Err(self.expected(&format!("'{token}'"))) }
-    }
-
-    /// The next word up to white space or one of `:,=`.
-    pub fn word(&mut self, what: &str) -> Result<&'a str, ParseError> {
-        let end = self.rest.find(|c: char| c.is_whitespace() || ":,=".contains(c)).unwrap_or(self.rest.len());
-        if end == 0 {
-            return Err(self.expected(what));
-        }
-        let (word, rest) = self.rest.split_at(end);
-        self.rest = rest.trim_start();
-        Ok(word)
-    }
-
-    pub fn number<T: FromStr>(&mut self, what: &str) -> Result<T, ParseError> {
-        let end = self.rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(self.rest.len());
-        let (digits, rest) = self.rest.split_at(end);
-        match digits.parse() {
-            Ok(n) => {
-                self.rest = rest.trim_start();
-                Ok(n)
-            }
-            Err(_) => Err(self.expected(what)),
-        }
-    }
-
-    /// `key=VALUE` with a number for a value.
-    pub fn key<T: FromStr>(&mut self, key: &str) -> Result<T, ParseError> {
-        self.expect(key)?;
-        self.expect("=")?;
-        self.number(&format!("the value of {key}"))
-    }
-
-    pub fn end(&self) -> Result<(), ParseError> {
-        if self.is_empty() { Ok(()) } else { Err(self.expected("the end of the line")) }
-    }
-}
-
 /// Reads one schedule, and returns what follows it.
 ///
 /// # Errors
@@ -115,26 +25,30 @@ impl<'a> Line<'a> {
 pub fn parse(text: &str) -> Result<(Schedule, Option<Tail<'_>>), ParseError> {
     check_characters(text)?;
     let (body, tail) = split(text);
-    let mut lines =
-        body.lines().enumerate().map(|(n, text)| Line::new(n + 1, text)).filter(|line| !line.is_empty()).peekable();
+    let mut lines = body
+        .lines()
+        .enumerate()
+        .map(|(n, text)| Line::exact(n + 1, text))
+        .filter(|line| !line.as_ref().is_ok_and(Line::is_empty));
     let last = body.lines().count().max(1);
     let end = |what: &str| ParseError { line: last, message: format!("the file ends where {what} is expected") };
 
-    let mut line = lines.next().ok_or_else(|| end("'unisono-schedule 1'"))?;
-    line.expect("unisono-schedule")?;
-    let version: u32 = line.number("a version")?;
-    if version != 1 {
+    let mut line = lines.next().unwrap_or_else(|| Err(end("'unisono-schedule 1'")))?;
+    line.expect("unisono-schedule ")?;
+    if line.rest() != "1" {
+        let version: u32 = line.number("a version")?;
+        line.end()?;
         return Err(line.error(format!("version {version} is not known; this program reads version 1")));
     }
-    line.end()?;
 
-    let mut line = lines.next().ok_or_else(|| end("'collective'"))?;
+    let mut line = lines.next().unwrap_or_else(|| Err(end("'collective'")))?;
     let collective = parse_collective(&mut line)?;
+    let ranks = collective.ranks;
     let mut reader =
-        Reader { builder: Builder::new(collective), phases: Vec::new(), node: None, instrs: 0, streams: 0 };
+        Reader { builder: Builder::new(collective), phases: Vec::new(), node: None, ranks, instrs: 0, streams: 0 };
     reader.builder.keep_unused_streams();
-    for mut line in lines {
-        reader.line(&mut line)?;
+    for line in lines {
+        reader.line(&mut line?)?;
     }
     let schedule = reader.builder.finish().map_err(|e| ParseError { line: last, message: e.to_string() })?;
     Ok((schedule, tail))
@@ -166,16 +80,14 @@ fn split(text: &str) -> (&str, Option<Tail<'_>>) {
 }
 
 fn parse_collective(line: &mut Line<'_>) -> Result<Collective, ParseError> {
-    line.expect("collective")?;
+    line.expect("collective ")?;
     let kind = line.word("a collective")?;
     let ranks = line.key("ranks")?;
     let elements: u64 = line.key("elements")?;
     let root: u64 = line.key("root")?;
-    line.expect("operator")?;
-    line.expect("=")?;
+    line.expect(" operator=")?;
     let operator = line.word("an operator")?;
-    line.expect("dtype")?;
-    line.expect("=")?;
+    line.expect(" dtype=")?;
     let dtype = line.word("a datatype")?;
     line.end()?;
     let say = |e: unisono_collective::CollectiveError| line.error(e.to_string());
@@ -189,31 +101,37 @@ struct Reader {
     phases: Vec<String>,
     /// The node whose instructions are read, with its current lane.
     node: Option<(NodeId, u32)>,
+    ranks: u32,
     instrs: u32,
     streams: u32,
 }
 
 impl Reader {
     fn line(&mut self, line: &mut Line<'_>) -> Result<(), ParseError> {
-        if line.take("origin") {
-            self.builder.origin(line.rest());
+        if line.rest() == "origin" {
+            self.builder.origin("");
             return Ok(());
         }
-        if line.take("phases") {
+        if line.take("origin ") {
+            self.builder.origin(line.rest().trim());
+            return Ok(());
+        }
+        if line.take("phases ") {
             while !line.is_empty() {
                 let name = line.word("the name of a phase")?;
                 self.builder.phase(name);
                 self.phases.push(name.to_owned());
+                line.skip_white_space();
             }
             return Ok(());
         }
-        if line.take("nodes") {
+        if line.take("nodes ") {
             return self.nodes(line);
         }
-        if line.take("stream") {
+        if line.take("stream ") {
             return self.stream(line);
         }
-        if line.take("node") {
+        if line.take("node ") {
             return self.node(line);
         }
         if line.take("lane") {
@@ -235,6 +153,9 @@ impl Reader {
         if nodes < ranks || nodes > most {
             return Err(line.error(format!("{nodes} nodes do not fit; accepted are {ranks} (the ranks) to {most}")));
         }
+        if ranks > u64::from(self.ranks) {
+            return Err(line.error(format!("the number of nodes was stated before, as {ranks}; state it once")));
+        }
         for _ in ranks..nodes {
             self.builder.switch();
         }
@@ -248,16 +169,19 @@ impl Reader {
             return Err(line.error(format!("stream s{id} comes where s{} is expected", self.streams)));
         }
         self.streams += 1;
-        line.expect(":")?;
+        line.expect(": ")?;
         let source = self.node_id(line)?;
-        line.expect("->")?;
-        let mut sinks = Vec::new();
-        while line.rest().starts_with(|c: char| c.is_ascii_digit()) {
-            sinks.push(self.node_id(line)?);
+        line.expect(" ->")?;
+        let (mut sinks, mut limited) = (Vec::new(), false);
+        while !line.is_empty() && !limited {
+            limited = line.take(" capacity=");
+            if !limited {
+                line.expect(" ")?;
+                sinks.push(self.node_id(line)?);
+            }
         }
         let stream = self.builder.stream(source, &sinks);
-        if line.take("capacity") {
-            line.expect("=")?;
+        if limited {
             self.builder.capacity(stream, line.number("a number of elements")?);
         }
         line.end()
@@ -281,8 +205,7 @@ impl Reader {
         }
         self.node = Some((node, 0));
         line.expect(":")?;
-        if line.take("tmp") {
-            line.expect("=")?;
+        if line.take(" tmp=") {
             let elements = line.number("a number of elements")?;
             self.builder.scratch(node, elements);
         }
@@ -299,7 +222,7 @@ impl Reader {
             return Err(line.error(format!("instruction i{id} comes where i{} is expected", self.instrs)));
         }
         self.instrs += 1;
-        let phase: usize = if line.take("p") { line.number("the number of a phase")? } else { 0 };
+        let phase: usize = if line.take(" p") { line.number("the number of a phase")? } else { 0 };
         match self.phases.get(phase) {
             Some(name) => {
                 self.builder.phase(name);
@@ -308,13 +231,12 @@ impl Reader {
                 return Err(line.error(format!("phase p{phase} does not exist; there are {}", self.phases.len())));
             }
         }
-        line.expect(":")?;
+        line.expect(": ")?;
         let mut len = None;
-        let sources = self.operands(line, "+", &mut len)?;
-        line.expect("->")?;
-        let sinks = self.operands(line, ",", &mut len)?;
-        if line.take("len") {
-            line.expect("=")?;
+        let sources = self.operands(line, " + ", &mut len)?;
+        line.expect(" -> ")?;
+        let sinks = self.operands(line, ", ", &mut len)?;
+        if line.take(" len=") {
             let said: u32 = line.number("a length")?;
             if len.is_some_and(|l| l != said) {
                 return Err(line.error(format!("the length {said} is not that of the slices")));
@@ -329,8 +251,7 @@ impl Reader {
             Some(len) => len,
         };
         let made = self.builder.combine(node, lane, len, &sources, &sinks);
-        if line.take("after") {
-            line.expect("=")?;
+        if line.take(" after=") {
             loop {
                 line.expect("i")?;
                 self.builder.after(made, InstrId(line.number("the number of an instruction")?));
@@ -360,9 +281,11 @@ impl Reader {
         } else if line.take("tmp[") {
             Operand::Tmp
         } else if line.take("s") {
+            let has_zeros = line.rest().starts_with('0') && line.rest()[1..].starts_with(|c: char| c.is_ascii_digit());
             let id: u32 = line.number("the number of a stream")?;
-            if id >= self.streams {
-                return Err(line.error(format!("stream s{id} is not declared")));
+            if id >= self.streams || has_zeros {
+                let what = if has_zeros { "has leading zeros; write it without" } else { "is not declared" };
+                return Err(line.error(format!("stream s{id} {what}")));
             }
             return Ok(Operand::Stream(StreamId(id)));
         } else {

@@ -1,4 +1,4 @@
-//! The number of cases that tests run: a fifth in `cargo test`, all where `UNISONO_SOAK=1` is set. Other crates include
+//! The number of cases that tests run: a tenth in `cargo test`, all where `UNISONO_SOAK=1` is set. Other crates include
 //! this file.
 #![allow(dead_code, reason = "each crate uses a part of it")]
 
@@ -7,13 +7,18 @@ pub fn is_on() -> bool {
     std::env::var_os("UNISONO_SOAK").is_some_and(|value| value == "1")
 }
 
-/// Returns `many` in the long run, and a fifth of it otherwise.
+/// Returns `many` in the long run, and a tenth of it otherwise.
 pub fn cases(many: u32) -> u32 {
-    if is_on() { many } else { many.div_ceil(5) }
+    if is_on() { many } else { many.div_ceil(10) }
 }
 
-/// Returns whether a sweep runs its case of this number: each in the long run, otherwise a fifth, drawn by the number
+/// Returns whether a sweep runs its case of this number: each in the long run, otherwise a tenth, drawn by the number
 /// so that no loop of the sweep loses the same values each time.
 pub fn runs(case: u64) -> bool {
+    is_on() || unisono_base::mix(case).is_multiple_of(10)
+}
+
+/// As [`runs`], a fifth: for sweeps whose rare cases a tenth would miss.
+pub fn runs_often(case: u64) -> bool {
     is_on() || unisono_base::mix(case).is_multiple_of(5)
 }

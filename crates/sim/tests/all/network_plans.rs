@@ -152,7 +152,9 @@ fn allreduces_take_what_the_model_says() {
             ("rabenseifner", 0.06),
             ("recursive-doubling", 0.3),
         ] {
-            for bytes in [1u64 << 12, 1 << 20, 1 << 25] {
+            // The longest take most of the time: outside of the long run, one algorithm has them.
+            let is_long = name == "dual-rings" || crate::soak::is_on();
+            for &bytes in if is_long { &[1u64 << 12, 1 << 20, 1 << 25][..] } else { &[1 << 12, 1 << 20] } {
                 let [modelled, packets] = both(&network, &all(&network), extents, name, Kind::Allreduce, bytes / 4);
                 let ratio = packets / modelled;
                 assert!((ratio - 1.0).abs() <= within, "{topology} {name} {bytes}: {modelled} {packets}");

@@ -56,8 +56,8 @@ impl Fabric {
         depths
     }
 
-    /// The least depth and 1, 3, 7, ... more until the time is near the cut, or was no less than at the depth before;
-    /// where forests are found quickly, 1, 2, 3, 4, 6, ... more.
+    /// The least depth and 1, 2, 3, 4, 6, ... more until the time is near the cut, or near that of any depth. Depths at
+    /// which the time is no less than before are left out.
     fn ladder(&self, roots: Roots, least: u32) -> Vec<u32> {
         const NEAR: f64 = 1.02;
         let mut depths = vec![least];
@@ -68,22 +68,29 @@ impl Fabric {
             depths.extend(Some(spread_depth(&over)).filter(|&depth| depth > least));
             return depths;
         }
-        let bound = self.cut(roots).time();
+        let mut enough = self.cut(roots).time() * NEAR;
+        let time = |depth| self.packing(roots, Some(depth)).map(|packing| packing.time);
+        let Ok(mut best) = time(least) else { return depths };
         // No tree is deeper than all other ranks in a row.
         let deepest = self.graph.ranks() - 1;
-        let (mut more, mut last) = (1, f64::INFINITY);
-        while let Some(&depth) = depths.last()
-            && depth < deepest
-            && let Ok(packing) = self.packing(roots, Some(depth))
-            && packing.time > bound * NEAR
-        {
-            if packing.time > last / NEAR {
-                depths.pop();
+        let is_cheap = self.is_cheap(roots);
+        if best > enough && least < deepest && is_cheap {
+            enough = enough.max(time(deepest).unwrap_or(best) * NEAR);
+        }
+        let mut more = 1;
+        while best > enough {
+            let depth = least.saturating_add(more).min(deepest);
+            let Ok(time) = time(depth) else { break };
+            if time <= best / NEAR || time <= enough {
+                depths.push(depth);
+                best = time;
+            } else if !is_cheap {
                 break;
             }
-            last = packing.time;
-            depths.push(least.saturating_add(more).min(deepest));
-            more = if self.grows() { more + (more / 2).max(1) } else { 2 * more + 1 };
+            if depth == deepest {
+                break;
+            }
+            more += (more / 2).max(1);
         }
         depths
     }

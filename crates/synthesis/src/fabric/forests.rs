@@ -1,4 +1,4 @@
-//! Forests of a fabric, found by linear programs or grown, with their timetables.
+//! Forests of a fabric, found by linear programs or grown.
 
 use std::sync::{Arc as Shared, PoisonError};
 
@@ -6,10 +6,9 @@ use unisono_base::{limits, narrow, rounded};
 
 use super::{Fabric, NoForest, Roots, Runs, kept, sizes::MOST_QUICK};
 use crate::{
-    Arc, Forest, Graph, Message, arrivals,
-    forest::{Times, Trees},
+    Forest, arrivals,
+    forest::Trees,
     growth::{self, Growth, MOST_SHARES},
-    jobs::Sending,
     listed::Listed,
     loads::Links,
     packing::{NoPacking, Packing, Tree, of_trees},
@@ -48,89 +47,20 @@ impl Fabric {
         Ok(forest)
     }
 
-    /// Nanoseconds from the begin of a forest to its last message and sum, by its timetable, where a chunk has so many
-    /// bytes.
-    ///
-    /// # Errors
-    /// As [`Fabric::forest`].
-    pub fn end_ns(
-        &self,
-        roots: Roots,
-        depth: Option<u32>,
-        chunks: u32,
-        bytes: u64,
-        runs: Runs,
-    ) -> Result<f64, NoForest> {
-        let times = self.times(roots, depth, chunks, bytes, runs)?;
-        Ok(times.end * bytes as f64 / self.graph.bytes_per_ns())
-    }
-
-    /// The messages of a forest in the order in which they begin, where a chunk has so many bytes; where the trees run
-    /// up, the order is that of the messages backwards.
-    ///
-    /// # Errors
-    /// As [`Fabric::forest`].
-    pub fn messages(
-        &self,
-        roots: Roots,
-        depth: Option<u32>,
-        chunks: u32,
-        bytes: u64,
-        runs: Runs,
-    ) -> Result<Vec<Message>, NoForest> {
-        let times = self.times(roots, depth, chunks, bytes, runs)?;
-        Ok(self.forest(roots, depth, chunks, bytes)?.messages(self.graph.ranks(), &times))
-    }
-
-    fn times(
-        &self,
-        roots: Roots,
-        depth: Option<u32>,
-        chunks: u32,
-        bytes: u64,
-        runs: Runs,
-    ) -> Result<Shared<Times>, NoForest> {
-        let forest = self.forest(roots, depth, chunks, bytes)?;
-        let class = self.class(roots, chunks, bytes);
-        let times = || Shared::new(self.times_of(&forest, bytes, class.is_some(), runs));
-        Ok(kept(&self.times, ((roots, depth, chunks, class), bytes, runs), times))
-    }
-
-    /// The timetable of a forest, by the latencies of links or by their mean.
-    pub fn times_of(&self, forest: &Forest, bytes: u64, by_link: bool, runs: Runs) -> Times {
-        let graph = self.routed();
-        let unit = self.graph.bytes_per_ns() / bytes.max(1) as f64;
-        let hops = || self.latencies_ns(graph).into_iter().map(|ns| ns * unit).collect::<Vec<_>>();
-        let sum = self.sum_ns_per_byte * self.graph.bytes_per_ns();
-        let sums = (runs == Runs::Up && sum > 0.0).then(|| sum.recip());
-        let hops = by_link.then(hops);
-        let work = self.host_work(bytes);
-        forest.times(graph, self.hop(bytes), hops.as_deref(), self.sending(bytes), (runs, sums, work))
-    }
-
-    /// The sending of messages of so many bytes, where they are longer than packets and machines may be fewer than
-    /// links.
-    fn sending(&self, bytes: u64) -> Option<Sending> {
-        let (machines, packet_bytes) = self.machines?;
-        let held = 1.0 - packet_bytes as f64 / bytes.max(1) as f64;
-        (held > 0.0).then_some(Sending { machines, held })
-    }
-
-    /// Nanoseconds of each arc of a graph.
-    fn latencies_ns(&self, graph: &Graph) -> Vec<f64> {
-        let ends = |arc: &Arc| (graph.place(arc.from), graph.place(arc.to));
-        graph.arcs().iter().map(|arc| *self.hops_ns.get(&ends(arc)).unwrap_or(&self.hop_ns)).collect()
-    }
-
     /// The class of blocks for which the latencies of links matter in the choice of trees: the logarithm of their
     /// bytes. None where links have the same latency, and for blocks so long that the differences are small beside the
     /// time of any forest: growing the trees once, not twice and then in time, takes half as long.
-    fn class(&self, roots: Roots, chunks: u32, bytes: u64) -> Option<u32> {
+    pub(super) fn class(&self, roots: Roots, chunks: u32, bytes: u64) -> Option<u32> {
         const SMALL: f64 = 1e-3;
         const LEAST: f64 = 16.0;
         // Chunks of one root that are spread over the trees of all ranks regard no latencies.
         let is_spread = roots != Roots::All && self.spreads();
-        if self.hops_ns.is_empty() || !self.grows() || self.is_alike(roots) || is_spread {
+        if self.hops_ns.is_empty()
+            || !self.grows()
+            || matches!(roots, Roots::Through(_))
+            || self.is_alike(roots)
+            || is_spread
+        {
             return None;
         }
         let all = self.latencies_ns(self.packed(roots).ok()?);
@@ -184,7 +114,8 @@ impl Fabric {
             }
             return Ok(best);
         }
-        let grown = if self.grows() { Some(self.grown(roots, depth, chunks, &[])?) } else { None };
+        let grows = self.grows() && !matches!(roots, Roots::Through(_));
+        let grown = if grows { Some(self.grown(roots, depth, chunks, &[])?) } else { None };
         let grown = grown.map(of_grown);
         let grown = match grown {
             Some(grown) if roots == Roots::All || self.spreads() => return Ok(grown),
@@ -193,7 +124,9 @@ impl Fabric {
         // Chunks may share the trees of a packing unequally. Where the trees of one root were grown, either may be
         // better.
         let list = roots.list(self.graph.ranks());
-        let (trees, time) = rounding::rounded(self.routed(), &*self.packing(roots, depth)?, &list, chunks);
+        let back = self.back(roots);
+        let (trees, time) =
+            rounding::rounded(self.routed(), &*self.packing(roots, depth)?, &list, (chunks, back.as_deref()));
         let none = || Shared::new(Symmetry::none(self.routed()));
         Ok(grown.filter(|grown| grown.time <= time).unwrap_or_else(|| listed(none(), list, Growth { trees, time })))
     }
@@ -310,13 +243,16 @@ impl Fabric {
         let graph = self.packed(roots)?;
         let ranks = graph.ranks();
         kept(&self.packings, (roots, depth), || {
-            if self.grows() {
+            if self.grows() && !matches!(roots, Roots::Through(_)) {
                 return self.grown_packing(roots, depth).map(Shared::new);
             }
             let list = roots.list(ranks);
             // Measured: 45 rounds of pricing and of a program whose columns grow by the number of roots.
             admit(20_000, list.len(), ranks)?;
-            recent::packing(graph, list, depth, self.enough(roots)).map_err(no_forest)
+            // No cut is known that trees attain which run both ways.
+            let back = self.back(roots);
+            let enough = if back.is_some() { 0.0 } else { self.enough(roots) };
+            recent::packing(graph, list, depth, (enough, back)).map_err(no_forest)
         })
     }
 
@@ -328,7 +264,7 @@ impl Fabric {
                 let shares = if self.is_cheap(roots) { growth::SHARES } else { 1 };
                 Ok(self.growth(roots, depth, shares, &[])?.packing())
             }
-            Roots::One(_) => {
+            Roots::One(_) | Roots::Through(_) => {
                 if let Some(spread) = self.spread(roots, depth, SPREAD_SHARES) {
                     return Ok(spread?.packing());
                 }

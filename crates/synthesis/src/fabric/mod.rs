@@ -3,6 +3,8 @@
 mod depths;
 mod forests;
 mod sizes;
+mod through;
+mod timetables;
 
 use std::sync::{Arc as Shared, Mutex, OnceLock, PoisonError};
 
@@ -29,13 +31,16 @@ use crate::{
 pub enum Roots {
     All,
     One(u32),
+    /// The vector of all ranks is summed at one and spreads from it, chunk by chunk: its trees run up and down at once,
+    /// so that a tree loads both directions of its cables.
+    Through(u32),
 }
 
 impl Roots {
     pub fn list(self, ranks: u32) -> Vec<u32> {
         match self {
             Roots::All => (0..ranks).collect(),
-            Roots::One(root) => vec![root],
+            Roots::One(root) | Roots::Through(root) => vec![root],
         }
     }
 }
@@ -87,6 +92,8 @@ pub struct Fabric {
     graph: Graph,
     /// The part of it that messages between ranks use.
     routed: OnceLock<Graph>,
+    /// The same with messages of near ranks alone.
+    near: OnceLock<Option<Box<Fabric>>>,
     /// Nanoseconds that a link adds to a message, on average and, where links differ, by its nodes in the plane.
     hop_ns: f64,
     hops_ns: FxHashMap<(u32, u32), f64>,
@@ -147,6 +154,7 @@ impl Fabric {
         Self {
             graph,
             routed: OnceLock::new(),
+            near: OnceLock::new(),
             hop_ns,
             hops_ns: FxHashMap::default(),
             sends_by_link: false,
@@ -255,6 +263,25 @@ impl Fabric {
     /// The arcs and relays that forests use; arcs of their edges are those of this graph.
     pub fn routed(&self) -> &Graph {
         self.routed.get_or_init(|| self.graph.routed())
+    }
+
+    /// The same, where only near ranks exchange messages ([`Graph::near`]); `None` where all that do are near.
+    pub fn near(&self) -> Option<&Fabric> {
+        let near = |graph| {
+            let known = self.cuts.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            Box::new(Self {
+                hops_ns: self.hops_ns.clone(),
+                sends_by_link: self.sends_by_link,
+                machines: self.machines,
+                sum_ns_per_byte: self.sum_ns_per_byte,
+                host_ns: self.host_ns,
+                places: self.places,
+                // Cuts regard all ways.
+                cuts: Mutex::new(known),
+                ..Self::new(graph, &self.dims, self.hop_ns)
+            })
+        };
+        self.near.get_or_init(|| self.graph.near().map(near)).as_deref()
     }
 
     /// The time that a link adds to a message of so many bytes, in units of the message on a link of rate 1.

@@ -46,7 +46,7 @@ impl Fabric {
             }
             let ends = match roots {
                 Roots::All => Symmetry::find(&self.graph, &self.dims).representatives(),
-                Roots::One(_) => (0..self.graph.ranks()).collect(),
+                Roots::One(_) | Roots::Through(_) => (0..self.graph.ranks()).collect(),
             };
             // Cuts that lack only some of the ends are bounds, too.
             let few = MOST_CUT / (self.graph.arcs().len() as u64).max(1);
@@ -79,8 +79,9 @@ impl Fabric {
         let Ok(graph) = self.packed(roots) else { return false };
         let (found, ranks) = (self.representatives(roots).len(), graph.ranks() as usize);
         let most = match roots {
-            Roots::One(_) if !self.spreads() => MOST_CHEAP_PAIRS_OF_ONE,
-            Roots::One(_) => MOST_CHEAP_PAIRS_OF_SPREAD,
+            Roots::Through(_) if self.grows() => 0,
+            Roots::One(_) | Roots::Through(_) if !self.spreads() => MOST_CHEAP_PAIRS_OF_ONE,
+            Roots::One(_) | Roots::Through(_) => MOST_CHEAP_PAIRS_OF_SPREAD,
             Roots::All => MOST_CHEAP_PAIRS,
         };
         found * graph.arcs().len() <= MOST_CHEAP && found * ranks * ranks <= most
@@ -106,7 +107,7 @@ impl Fabric {
     pub(super) fn symmetry(&self, roots: Roots) -> &Shared<Symmetry> {
         match roots {
             Roots::All => self.symmetry.get_or_init(|| Shared::new(Symmetry::find(self.routed(), &self.dims))),
-            Roots::One(_) => self.still.get_or_init(|| Shared::new(Symmetry::none(self.routed()))),
+            Roots::One(_) | Roots::Through(_) => self.still.get_or_init(|| Shared::new(Symmetry::none(self.routed()))),
         }
     }
 
@@ -119,7 +120,7 @@ impl Fabric {
     pub(crate) fn representatives(&self, roots: Roots) -> Vec<u32> {
         match roots {
             Roots::All => self.symmetry(roots).representatives(),
-            Roots::One(root) => vec![root],
+            Roots::One(root) | Roots::Through(root) => vec![root],
         }
     }
 

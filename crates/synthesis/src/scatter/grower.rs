@@ -58,8 +58,8 @@ pub struct Grower<'a> {
     /// Of nodes at each distance, how many each step reaches: all shortest paths to a node take the same steps, in
     /// unlike orders.
     reached_over: Vec<Vec<u32>>,
-    /// Links from each rank to each node, where messages take the ways with the fewest links.
-    links: Option<Vec<u16>>,
+    /// The length of the way from each rank to each node, where messages take the shortest ways.
+    links: Option<Vec<u64>>,
     /// Whether the network routes messages from each rank to each other one over relays alone.
     reached: Vec<Vec<bool>>,
 }
@@ -85,12 +85,11 @@ impl<'a> Grower<'a> {
         });
         let relays = graph.nodes() > graph.ranks();
         let links = (ways == Ways::Shortest && relays).then(|| {
-            let ones = vec![1; arcs.len()];
             let mut links = Vec::with_capacity(graph.ranks() as usize * graph.nodes() as usize);
             for rank in 0..graph.ranks() {
                 interrupt::check();
-                search.run(graph, &ones, rank);
-                links.extend(search.price.iter().map(|&far| u16::try_from(far).unwrap_or(u16::MAX)));
+                search.run(graph, graph.lengths(), rank);
+                links.extend(&search.price);
             }
             links
         });
@@ -223,13 +222,12 @@ impl<'a> Grower<'a> {
         self.cost[slot] = self.prices[slot] * (self.floor + (self.steepness * (busy - 1.0)).min(MOST_EXPONENT).exp());
     }
 
-    /// Whether a message from a rank may have gone so many links when it comes to a node.
-    fn is_way(&self, from: u32, to: u32, links: u32) -> bool {
+    /// Returns true where a message from a rank may have gone a way of this length when it comes to a node.
+    fn is_way(&self, from: u32, to: u32, length: u64) -> bool {
         let nodes = self.graph.nodes() as usize;
         let Some(of) = &self.links else { return true };
         let is_rank = to < self.graph.ranks();
-        u32::from(of[from as usize * nodes + to as usize]) == links
-            && (!is_rank || self.reached[from as usize][to as usize])
+        of[from as usize * nodes + to as usize] == length && (!is_rank || self.reached[from as usize][to as usize])
     }
 
     /// Nodes in the order of their distance at the present costs.
@@ -308,13 +306,13 @@ impl<'a> Grower<'a> {
             let slot = self.slot[arc as usize] as usize;
             let most = best.map_or(f64::INFINITY, |best| best.0 * (1.0 + SAME));
             // Relays to the last rank, and ranks to the root.
-            let (mut cost, mut up, mut links) = (self.cost[slot], from, 1);
+            let (mut cost, mut up, mut length) = (self.cost[slot], from, graph.lengths()[arc as usize]);
             while up >= graph.ranks() {
                 let arc = growth.by[up as usize] as usize;
                 cost += self.cost[self.slot[arc] as usize];
-                (up, links) = (graph.arcs()[arc].from, links + 1);
+                (up, length) = (graph.arcs()[arc].from, length + graph.lengths()[arc]);
             }
-            if links > 1 && !self.is_way(up, at, links) {
+            if !self.is_way(up, at, length) {
                 continue;
             }
             let distance = growth.distance[up as usize];
@@ -354,7 +352,7 @@ impl<'a> Grower<'a> {
         let nodes = self.graph.nodes() as usize;
         let far = |from: u32, to: u32| links[from as usize * nodes + to as usize];
         // The nearest rank of the tree to each rank that is left.
-        let mut near: Vec<(u16, u32, u32)> = left
+        let mut near: Vec<(u64, u32, u32)> = left
             .iter()
             .map(|&to| {
                 let joined = (0..self.graph.ranks()).filter(|rank| !left.contains(rank));
@@ -367,7 +365,9 @@ impl<'a> Grower<'a> {
             // Ranks between would be nearer, so there are only relays.
             let (mut way, mut here) = (Vec::new(), to);
             while here != from {
-                let nearer = |&&arc: &&u32| far(from, self.graph.arcs()[arc as usize].from) + 1 == far(from, here);
+                let (graph, end) = (self.graph, far(from, here));
+                let before = |arc: u32| far(from, graph.arcs()[arc as usize].from);
+                let nearer = |&&arc: &&u32| before(arc).checked_add(graph.lengths()[arc as usize]) == Some(end);
                 let price = |arc: &u32| self.cost[self.slot[*arc as usize] as usize];
                 let arcs = self.entering.of(here).iter().filter(nearer);
                 let arc = *arcs.min_by(|a, b| price(a).total_cmp(&price(b))).ok_or(NoForest::Unreachable)?;

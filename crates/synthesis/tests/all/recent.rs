@@ -18,14 +18,14 @@ fn line(ranks: u32, rate: u64) -> Graph {
 
 #[test]
 fn equal_questions_get_one_packing_and_others_their_own() {
-    let ask = |graph: &Graph, root: u32, depth| packing(graph, vec![root], depth, 0.0).unwrap();
+    let ask = |graph: &Graph, root: u32, depth| packing(graph, vec![root], depth, (0.0, None)).unwrap();
     let first = ask(&line(5, 1), 0, None);
     assert!(Shared::ptr_eq(&first, &ask(&line(5, 1), 0, None)));
     for other in [ask(&line(5, 3), 0, None), ask(&line(5, 1), 1, None), ask(&line(5, 1), 0, Some(4))] {
         assert!(!Shared::ptr_eq(&first, &other));
     }
     assert!(first.trees.iter().all(|(tree, _)| tree.root == 0));
-    assert!(packing(&line(5, 1), vec![0], Some(3), 0.0).is_err());
+    assert!(packing(&line(5, 1), vec![0], Some(3), (0.0, None)).is_err());
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn the_oldest_goes() {
     let graph = |rate: usize| line(64, 10 + rate as u64);
     // A packing of a line has at most so many edges.
     let most = MOST_EDGES / (64 * 2 * 63);
-    let ask = |rate| packing(&graph(rate), vec![0], None, 0.0).unwrap();
+    let ask = |rate| packing(&graph(rate), vec![0], None, (0.0, None)).unwrap();
     let all: Vec<_> = (0..=most).map(ask).collect();
     let kept = PACKINGS.edges();
     assert!(kept <= MOST_EDGES);

@@ -1,9 +1,9 @@
 //! Collectives of blocks on P PEs: the wavelets that enter or leave each ramp, and those that cross the middle of the
 //! grid.
 //!
-//! * Of an allgather or alltoall each PE receives (P-1) B wavelets, and of an alltoall or reduce-scatter it sends as
-//!   many: an element for another PE is in a wavelet of its own. One a cycle passes a ramp: (P-1) B + 1 + 2 T_R + 1
-//!   with the shortest way.
+//! * Of an allgather or alltoall each PE receives the P-1 blocks of the others, and of an alltoall or reduce-scatter it
+//!   sends as many: (P-1) B wavelets, or half of them where odd numbers of 16-bit elements share wavelets. One a cycle
+//!   passes a ramp: (P-1) B + 1 + 2 T_R + 1 with the shortest way.
 //! * The blocks of an alltoall from one half of the columns to the other cross as many links as there are rows:
 //!   M floor(N/2) ceil(N/2) B cycles, and the same for rows.
 //! * The last PE of a scan needs the vector of the first one: B + M+N-2 + 2 T_R + 1.
@@ -26,7 +26,7 @@ impl Bound for Blocks {
     }
 
     fn assumes(&self) -> &'static str {
-        "a wavelet carries one element, or the sum of one element of several PEs"
+        "elements not compressed: a wavelet carries 32 bits of them, or of their sums over several PEs"
     }
 
     fn time(&self, problem: &CostProblem) -> Option<Time> {
@@ -37,14 +37,13 @@ impl Bound for Blocks {
 impl Blocks {
     fn cycles(case: &BoundCase) -> Option<Cycles> {
         let grid = case.part.grid;
-        let block = case.wavelets as f64;
         let [rows, cols] = [grid.rows, grid.cols].map(u64::from);
-        let across = |links: u64, n: u64| (links * (n / 2) * n.div_ceil(2)) as f64 * block;
-        let ramp = (rows * cols - 1) as f64 * block + 1.0;
+        let across = |links: u64, n: u64| case.wavelets_of(links * (n / 2) * n.div_ceil(2));
+        let ramp = case.wavelets_of(rows * cols - 1) + 1.0;
         let cycles = match case.kind {
             Kind::Allgather | Kind::ReduceScatter => ramp,
             Kind::Alltoall => ramp.max(across(rows, cols) + 1.0).max(across(cols, rows) + 1.0),
-            Kind::Scan => block + f64::from(grid.rows + grid.cols - 2),
+            Kind::Scan => case.wavelets as f64 + f64::from(grid.rows + grid.cols - 2),
             _ => return None,
         };
         Some(Cycles(if case.is_local() { 0.0 } else { cycles + case.part.depth_cycles }))

@@ -38,6 +38,8 @@ pub struct BoundCase {
     pub kind: Kind,
     pub root: u32,
     pub wavelets: u64,
+    /// Bytes of the vector, or of one block.
+    pub bytes: u64,
     pub part: WaferPart,
 }
 
@@ -45,8 +47,13 @@ impl BoundCase {
     /// Evaluates a bound in cycles on a problem.
     fn time(problem: &CostProblem, cycles: impl Fn(&Self) -> Option<Cycles>) -> Option<Time> {
         let (c, part) = (problem.collective, *problem.on::<WaferPart>()?);
-        let wavelets = Wavelets::of(u64::from(c.elements), c.element_bytes()).0;
-        Some(Time::from_cycles(cycles(&Self { kind: c.kind, root: c.root, wavelets, part })?, part.clock_mhz))
+        let (wavelets, bytes) = (Wavelets::of(u64::from(c.elements), c.element_bytes()).0, c.bytes());
+        Some(Time::from_cycles(cycles(&Self { kind: c.kind, root: c.root, wavelets, bytes, part })?, part.clock_mhz))
+    }
+
+    /// The fewest wavelets that hold several blocks: elements of 16 bits of two blocks may share one.
+    fn wavelets_of(&self, blocks: u64) -> f64 {
+        (u128::from(blocks) * u128::from(self.bytes)).div_ceil(4) as f64
     }
 
     /// Nothing has to travel.

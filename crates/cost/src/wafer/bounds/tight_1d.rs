@@ -1,4 +1,9 @@
-//! The optimum of Eq. 1 on a line, which the fabric may undercut: it overlaps what Eq. 1 adds.
+//! The least time of Eq. 1 on a line without its contention; the fabric may undercut it, for it overlaps what Eq. 1
+//! adds.
+//!
+//! A tree whose contention takes no longer reaches it, and is then the optimum of Eq. 1. Some lines with the root at an
+//! end have none (7 wavelets on 4 PEs), an inner root takes the wavelets of both sides, and an allreduce goes on after
+//! its reduce. The paper's improved form for star is not Eq. 1 and may lie below.
 //!
 //! T* >= min over D of B e(P, D) / (P-1) + P-1 + (2 T_R + 1) D, with e(P, D) the least energy of any tree of depth D
 //! whose messages go toward the root.
@@ -43,11 +48,15 @@ impl Bound for Tight1d {
     }
 
     fn assumes(&self) -> &'static str {
-        "Eq. 1; messages go toward the root, each PE sends its whole partial sum to one PE"
+        "Eq. 1, not its improved form for star; messages go toward the root, each PE sends its whole partial sum to one PE"
     }
 
     fn standing(&self) -> Standing {
-        Standing::ModelOptimum
+        Standing::OfModel
+    }
+
+    fn model(&self) -> Option<&'static str> {
+        Some("paper")
     }
 
     fn time(&self, problem: &CostProblem) -> Option<Time> {

@@ -70,7 +70,9 @@ fn export_every(ranks: &[u32]) -> (BTreeSet<String>, Vec<&'static str>) {
             for &ranks in ranks {
                 number += 1;
                 // Outside of the long run, few of the algorithms are exported for many ranks.
-                if ranks >= 8 && !ALWAYS.iter().any(|a| a.0 == algorithm.name()) && !crate::soak::runs(number) {
+                let is_always =
+                    ALWAYS.iter().any(|a| a.0 == algorithm.name()) && (ranks < 16 || kind == Kind::Allreduce);
+                if ranks >= 8 && !is_always && !crate::soak::runs(number) {
                     continue;
                 }
                 let sizes = [u64::from(ranks) * 12, u64::from(ranks) << 14];

@@ -2,6 +2,7 @@
 
 mod exported;
 mod interpreter;
+mod packets;
 mod repeated;
 mod sized;
 mod writer;

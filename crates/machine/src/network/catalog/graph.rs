@@ -6,22 +6,26 @@
 //! at an accelerator and optical between switches. A cable without a rate or a latency has the machine's own,
 //! `link_gbps` with `measured_gbps`, or `link_latency_ns`. Accelerators forward packets.
 //!
-//! Routing: `shortest` takes all ways of the fewest cables, whatever their speeds; the virtual channel is the number of
-//! cables still to go, so it falls with every hop (Günther, 1981, turned around). `up-down` directs every cable towards
+//! Routing: `fastest`, the default, takes fast cables first ([`lengths`]); `shortest` takes all ways of the fewest
+//! cables, whatever their speeds. Of both the virtual channel is the number of cables still to go, so it falls with
+//! every hop (Günther, 1981, turned around). `up-down` directs every cable towards
 //! the root of a breadth-first tree and goes up before down, which needs one virtual channel (Autonet: Schroeder et
 //! al., 1991); ways may be longer.
 
 mod edges;
+mod lengths;
 mod routing;
 
 use serde::Deserialize;
 use unisono_base::narrow;
 
 use super::super::{
-    Bill, BoxNumbers, Cable, Family, Plane, PlaneBuilder, Routing, Speed, Topology, cut::Cut, topology,
+    Bill, BoxNumbers, Cable, Family, MOST_SIMULATED_CHANNELS, Plane, PlaneBuilder, Routing, Speed, Topology, cut::Cut,
+    topology,
 };
 use crate::MachineError;
 pub use edges::{Edge, nodes_of, parse, text_of_edges};
+use lengths::{distances, lengths};
 
 pub const FAMILY: Family = Family {
     name: "graph",
@@ -59,6 +63,7 @@ enum Listed {
 #[serde(rename_all = "kebab-case")]
 pub enum Rule {
     #[default]
+    Fastest,
     Shortest,
     UpDown,
 }
@@ -66,6 +71,7 @@ pub enum Rule {
 /// The rule by which packets find their way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {
+    Fastest,
     Shortest,
     /// Over a tree from this node; from the first switch, or the first accelerator where there is none, by default.
     UpDown(Option<u32>),
@@ -196,19 +202,36 @@ impl Graph {
             (0..edge.count).for_each(|_| plane.cable_at(edge.a, edge.b, cable, speed));
         }
         let way = match rule {
+            Rule::Fastest => Way::Fastest,
             Rule::Shortest => Way::Shortest,
             Rule::UpDown => Way::UpDown(root),
         };
         let graph = Graph::new(plane.finish()?, own, way).map_err(refused)?;
-        if way == Way::Shortest && graph.diameter > u32::from(u8::MAX) {
+        let longest = graph.longest();
+        if longest > u32::from(u8::MAX) {
             return Err(refused(format!(
-                "the longest of the shortest ways has {} cables, each with a virtual channel of its own; accepted are at most {}: \
-                 use routing = \"up-down\"",
-                graph.diameter,
+                "the longest of the ways that packets take has {longest} cables, each with a virtual channel of its own; \
+                 accepted are at most {}: use routing = \"up-down\"",
                 u8::MAX
             )));
         }
         Ok(graph)
+    }
+
+    /// Returns the cables of the longest way that packets take; 0 for ways of one virtual channel.
+    pub fn longest(&self) -> u32 {
+        // A way passes no node twice.
+        let is_short = self.plane.nodes() <= u32::from(MOST_SIMULATED_CHANNELS);
+        match self.way {
+            Way::UpDown(_) => 0,
+            Way::Fastest if !is_short => {
+                let lengths = self.lengths();
+                let farthest =
+                    |to| distances(&self.plane, lengths.as_deref(), to).into_iter().map(|(_, links)| links).max();
+                (0..self.plane.accelerators()).filter_map(farthest).max().unwrap_or(0)
+            }
+            Way::Fastest | Way::Shortest => self.diameter,
+        }
     }
 
     pub fn routed(self, way: Way) -> Self {
@@ -235,7 +258,7 @@ impl Graph {
 fn measure(plane: &Plane) -> Result<u32, String> {
     let mut most = 0;
     for to in 0..plane.accelerators() {
-        let distances = routing::distances(plane, to);
+        let distances: Vec<u32> = distances(plane, None, to).into_iter().map(|(_, links)| links).collect();
         if let Some(node) = distances.iter().position(|&d| d == u32::MAX) {
             return Err(format!("node {node} is not connected with node {to}; every node needs a way to every other"));
         }
@@ -312,9 +335,13 @@ impl Topology for Graph {
 
     fn tree_root(&self) -> Option<u32> {
         match self.way {
-            Way::Shortest => None,
+            Way::Fastest | Way::Shortest => None,
             Way::UpDown(root) => Some(self.root(root)),
         }
+    }
+
+    fn lengths(&self) -> Option<Vec<u64>> {
+        (self.way == Way::Fastest).then(|| lengths(&self.plane, self.own))
     }
 
     fn plane(&self) -> Result<Plane, MachineError> {
@@ -322,8 +349,10 @@ impl Topology for Graph {
     }
 
     fn routing(&self) -> Box<dyn Routing> {
+        let table = |name| Box::new(routing::Table::shortest(name, &self.plane, self.lengths().as_deref()));
         match self.way {
-            Way::Shortest => Box::new(routing::Table::shortest(&self.plane)),
+            Way::Fastest => table("fastest ways"),
+            Way::Shortest => table("shortest ways"),
             Way::UpDown(root) => Box::new(routing::Table::up_down(&self.plane, self.root(root))),
         }
     }

@@ -79,6 +79,8 @@ struct Server {
     switched_sm: Option<u32>,
     /// Of the GPUs of NVIDIA: the least architecture, the most NVLinks, and the CPUs beside them.
     gpu: Option<Gpu>,
+    /// Speeds of PCIe that NCCL does not know.
+    unknown_speeds: BTreeSet<String>,
 }
 
 fn read(text: &str, asked: &Asked) -> Result<Network, Refusal> {
@@ -174,7 +176,10 @@ impl Reader {
         if element.name != "pci" {
             return Ok(());
         }
-        let rate = pcie(element);
+        let (rate, is_known) = pcie(element)?;
+        if !is_known {
+            self.found.unknown_speeds.insert(xml::short(element.text("link_speed")?));
+        }
         let child = |name: &str| element.children.iter().find(|e| e.name == name);
         let gpus: Vec<&Element> = element.children.iter().filter(|e| e.name == "gpu").collect();
         if !gpus.is_empty() {
@@ -183,8 +188,8 @@ impl Reader {
             if self.gpus.contains_key(&(host.to_owned(), bus.clone())) {
                 return refused(format!("two GPUs have the busid {}", xml::short(element.text("busid")?)));
             }
-            let number = |gpu: &Element, key: &str| gpu.find(key).and_then(|text| text.trim().parse().ok());
-            let ranks: Vec<Option<i64>> = gpus.iter().map(|gpu| number(gpu, "rank")).collect();
+            let number = |gpu: &Element, key: &str| gpu.stated(key, i64::MIN, i64::MAX);
+            let ranks = gpus.iter().map(|gpu| number(gpu, "rank")).collect::<Result<Vec<_>, _>>()?;
             if gpus.len() > 1 && !are_unlike(&ranks) {
                 let bus = xml::short(element.text("busid")?);
                 return refused(format!(
@@ -201,8 +206,8 @@ impl Reader {
             } else {
                 parent
             };
-            for gpu in gpus {
-                let node = self.found.node(Kind::Gpu(number(gpu, "rank"), number(gpu, "dev")));
+            for (gpu, rank) in gpus.into_iter().zip(ranks) {
+                let node = self.found.node(Kind::Gpu(rank, number(gpu, "dev")?));
                 self.found.cables.push((device, node, rate));
                 self.gpus.entry((host.to_owned(), bus.clone())).or_default().push(node);
                 let links = gpu.children.iter();
@@ -238,7 +243,7 @@ impl Reader {
         let mut between: BTreeMap<(usize, usize), [Rate; 2]> = BTreeMap::new();
         for &Linked { element, gpu, gpu_element, cpu, host } in linked {
             let each = match element.name.as_str() {
-                "nvlink" => nvlink(gpu_element),
+                "nvlink" => nvlink(gpu_element)?,
                 "xgmi" => xgmi(gpu_element),
                 // Megabytes a second.
                 "c2c" => Rate::of(element.number("bw", 0, 1 << 40)? as f64 / 1000.0),
@@ -261,7 +266,7 @@ impl Reader {
                 None if element.name == "c2c" || class == "0x068001" => cpu,
                 None if class.starts_with("0x0680") => {
                     let found = &mut self.found;
-                    found.switched_sm = found.switched_sm.max(Some(sm(gpu_element)));
+                    found.switched_sm = found.switched_sm.max(Some(sm(gpu_element)?));
                     *self.nvswitch.get_or_insert_with(|| found.node(Kind::NvSwitch))
                 }
                 // A GPU that the file does not have.
@@ -323,7 +328,12 @@ impl Server {
             }
         }
         let mut new = vec![usize::MAX; self.kinds.len()];
-        let mut left = Self { switched_sm: self.switched_sm, gpu: self.gpu, ..Self::default() };
+        let mut left = Self {
+            switched_sm: self.switched_sm,
+            gpu: self.gpu,
+            unknown_speeds: self.unknown_speeds,
+            ..Self::default()
+        };
         for node in (0..self.kinds.len()).filter(|&node| !gone[node]) {
             new[node] = left.node(self.kinds[node]);
         }
@@ -413,6 +423,11 @@ impl Server {
             made.notes.push(format!("of GPUs with sm {sm} the NVSwitches {what}"));
         }
         made.notes.extend(self.odd(&numbers));
+        let unknown: Vec<&str> = self.unknown_speeds.iter().take(MOST_LISTED).map(String::as_str).collect();
+        if !unknown.is_empty() {
+            let speeds = unknown.join("', '");
+            made.notes.push(format!("link_speed '{speeds}' is not known, and counts as 8 GT/s, as NCCL takes it"));
+        }
         made
     }
 

@@ -4,7 +4,10 @@
 //! 20, 25, 25 (14.0625 of the GPUs with sm 86), 25 and 50 GB/s a link and direction; Infinity Fabric with 50 GB/s, of
 //! MI300 64 and of MI350 76.8; PCIe with its coding of 8 bits in 10, and of 128 in 130 from the third generation on.
 
-use unisono_base::xml::Element;
+use unisono_base::{
+    narrow,
+    xml::{Element, XmlError},
+};
 
 use crate::network::{Architecture, Cpu, Gpu};
 
@@ -36,8 +39,12 @@ impl Rate {
     }
 }
 
-/// Lanes times 100 Mb/s of a lane. NCCL takes the third generation and 16 lanes where nothing is stated.
-pub fn pcie(element: &Element) -> Rate {
+/// Lanes times 100 Mb/s of a lane, and whether the generation is known. NCCL takes the third generation and 16 lanes
+/// where nothing is stated.
+///
+/// # Errors
+/// The number of lanes is no number.
+pub fn pcie(element: &Element) -> Result<(Rate, bool), XmlError> {
     let speed = element.find("link_speed").unwrap_or("").split_whitespace().next().unwrap_or("");
     let (lane, sheet) = match speed {
         "2.5" => (15.0, 2.0),
@@ -47,25 +54,32 @@ pub fn pcie(element: &Element) -> Rate {
         "64" | "64.0" => (480.0, 64.0 * 242.0 / 256.0),
         _ => (60.0, 8.0 * 128.0 / 130.0),
     };
-    let width = element.find("link_width").and_then(|text| text.trim().parse::<u16>().ok()).filter(|&n| n > 0);
-    Rate { measured: lane / 80.0, sheet: sheet / 8.0 }.times(f64::from(width.unwrap_or(16)))
+    let is_known = lane != 60.0 || matches!(speed, "" | "8" | "8.0");
+    let width = element.stated("link_width", 0, 1 << 10)?.filter(|&n| n > 0).unwrap_or(16);
+    Ok((Rate { measured: lane / 80.0, sheet: sheet / 8.0 }.times(width as f64), is_known))
 }
 
-/// Returns the architecture of a GPU; 80 where the file states none.
-pub fn sm(gpu: &Element) -> u32 {
-    gpu.find("sm").and_then(|text| text.trim().parse().ok()).unwrap_or(80)
+/// Returns the architecture of a GPU.
+///
+/// # Errors
+/// The file does not state it, without which NCCL reads no GPU, or it is no number.
+pub fn sm(gpu: &Element) -> Result<u32, XmlError> {
+    gpu.number("sm", 0, 1 << 16).map(narrow)
 }
 
 /// One NVLink.
-pub fn nvlink(gpu: &Element) -> Rate {
-    let (measured, sheet) = match sm(gpu) {
+///
+/// # Errors
+/// Those of [`sm`].
+pub fn nvlink(gpu: &Element) -> Result<Rate, XmlError> {
+    let (measured, sheet) = match sm(gpu)? {
         100.. => (40.1, 50.0),
         90..100 => (20.6, 25.0),
         86 => (12.0, 14.0625),
         60..70 => (18.0, 20.0),
         _ => (20.0, 25.0),
     };
-    Rate { measured, sheet }
+    Ok(Rate { measured, sheet })
 }
 
 /// Returns the share of the rate of NVLinks that sums in NVSwitches reach (NCCL, src/graph/tuning.cc: the efficiency of

@@ -2,7 +2,7 @@
 
 use unisono_machine::{
     Machine,
-    network::{Cable, Network, Plane, Speed, cut::bisection_share},
+    network::{Cable, Header, Network, Plane, Speed, cut::bisection_share},
 };
 
 use crate::network::oracle;
@@ -152,4 +152,58 @@ fn a_machine_file_says_the_speed_of_each_cable() {
     assert_eq!((facts.injection_gbps, facts.injection_gbps_least), (400.0, 200.0));
     let unlike: Vec<_> = facts.plane.unlike_links.iter().map(|l| (l.gbps, l.latency_ns, l.cables)).collect();
     assert_eq!(unlike, [(50.0, 200.0, 2)]);
+}
+
+/// The neighbors of accelerator 0 to which packets to accelerator 1 go.
+fn first_hops(accelerators: u32, keys: &str, edges: &str) -> Vec<u32> {
+    let topology = oracle::topology(&text(accelerators, keys, edges));
+    let (plane, mut hops) = (topology.plane().unwrap(), Vec::new());
+    topology.routing().hops(0, Header { to: 1, vc: 0, way: 0 }, &mut hops);
+    hops.iter().map(|hop| plane.link(hop.link).to).collect()
+}
+
+#[test]
+fn packets_take_fast_cables_first() {
+    let beside = |own: u32, other: u32| format!("0 1 gbps={own}\n0 2 gbps={other}\n1 2 gbps={other}\n");
+    let two = |one: u32, other: u32| format!("0 2 gbps={one}\n1 2 gbps={one}\n0 3 gbps={other}\n1 3 gbps={other}\n");
+    assert_eq!(first_hops(2, "", &beside(50, 800)), [2]);
+    assert_eq!(first_hops(2, "routing = 'shortest'", &beside(50, 800)), [1]);
+    // Cables of like rates count equally.
+    assert_eq!(first_hops(2, "", &beside(400, 800)), [1]);
+    assert_eq!(first_hops(2, "", &two(400, 800)), [2, 3]);
+    assert_eq!(first_hops(2, "", &two(50, 800)), [3]);
+    // Sixteen cables of 50 are as fast as one of 800.
+    assert_eq!(first_hops(2, "", &beside(50, 800).replacen("gbps=50", "gbps=50 count=16", 1)), [1; 16]);
+    // Over accelerator 2 there are faster cables than over switch 3.
+    assert_eq!(first_hops(3, "", &two(800, 50)), [3]);
+    assert_eq!(first_hops(3, "routing = 'shortest'", &two(800, 50)), [2, 3]);
+}
+
+/// Whatever the rates are, packets arrive and no channels wait for each other, and rates ten times as high change no
+/// way.
+#[test]
+fn ways_by_rates_have_no_deadlock() {
+    for seed in 0..40_u64 {
+        let draw = |at: u64, end: u64| unisono_base::mix(seed << 32 | at) % end;
+        let (accelerators, nodes) = (2 + draw(0, 6), 8 + draw(1, 6));
+        let cable = |node: u64, times: u64| {
+            let rates = [10, 37, 50, 100, 400, 800];
+            let to_tree = format!("{node} {} gbps={}\n", draw(node, node), times * rates[draw(node + 100, 6) as usize]);
+            let other = (node + 1 + draw(node + 200, nodes - 1)) % nodes;
+            to_tree + &format!("{node} {other} gbps={}\n", times * rates[draw(node + 300, 6) as usize])
+        };
+        let edges = |times| (1..nodes).map(|node| cable(node, times)).collect::<String>();
+        let [plain, faster] = [1, 10].map(|times| text(accelerators as u32, "", &edges(times)));
+        oracle::is_connected_as_stated(&plain);
+        let hops = |text: &str| {
+            let routing = oracle::topology(text).routing();
+            let mut hops = Vec::new();
+            let pairs = (0..accelerators as u32).flat_map(|to| (0..nodes as u32).map(move |at| (at, to)));
+            for (at, to) in pairs.filter(|(at, to)| at != to) {
+                routing.hops(at, Header { to, vc: 0, way: 0 }, &mut hops);
+            }
+            hops
+        };
+        assert_eq!(hops(&plain), hops(&faster), "{plain}");
+    }
 }

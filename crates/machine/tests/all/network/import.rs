@@ -77,7 +77,7 @@ fn h100_boxes_join_by_their_interfaces() {
         let rates: Vec<f64> = plane.leaving(shared).map(|id| four.link_speed(&plane, id).gbps).collect();
         assert_eq!(rates, [400.0; 4]);
     }
-    oracle::is_minimal(&plane, &*cluster.routing());
+    oracle::is_minimal(&plane, &*cluster.routing(), cluster.lengths().as_deref());
 }
 
 #[test]
@@ -252,6 +252,25 @@ fn gpus_whose_links_are_unlike_those_of_the_others_are_named() {
         let (network, _) = nccl(text);
         assert!(network.notes[0].contains("gamma_ns_per_byte"));
         assert!(network.notes[1..].iter().all(|note| note.contains("NVLink SHARP")), "{:?}", network.notes);
+    }
+}
+
+/// A text that is no number would be another GPU without a word, as would a GPU without its architecture.
+#[test]
+fn numbers_of_gpus_are_numbers() {
+    let text = behind_a_switch(&[18; 2]).replace("class='0x030200'", "link_width='16' link_speed='32.0 GT/s PCIe'");
+    let error = |text: &str| read_as("nccl-topo", text, 1, None).unwrap_err();
+    for (key, was) in [("sm", "90"), ("rank", "1"), ("dev", "1"), ("count", "18"), ("link_width", "16")] {
+        for now in ["9O", "\u{a0}9", "x"] {
+            let e = error(&text.replacen(&format!(" {key}='{was}'"), &format!(" {key}='{now}'"), 1));
+            assert!(e.starts_with(&format!("file, line 1: {key}=\"{now}\" of <")), "{e}");
+        }
+    }
+    assert_eq!(error(&text.replacen(" sm='90'", "", 1)), "file, line 1: <gpu> has no attribute sm");
+    let notes = |speed: &str| nccl(&text.replace("32.0 GT/s PCIe", speed)).0.notes;
+    for (speed, known) in [("32.0 GT/s PCIe", true), ("", true), ("8 GT/s", true), ("32,0 GT/s", false)] {
+        let said = notes(speed).iter().any(|note| note.contains(&format!("link_speed '{speed}' is not known")));
+        assert_eq!(said, !known, "{speed}");
     }
 }
 

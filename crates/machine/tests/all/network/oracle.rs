@@ -62,11 +62,31 @@ pub fn is_sound(plane: &Plane) {
     }
 }
 
-/// Every hop of every packet brings it one cable nearer to its end.
-pub fn is_minimal(plane: &Plane, routing: &dyn Routing) {
+/// Lengths of the shortest ways from every node to one, where links have lengths.
+fn lengths_to(plane: &Plane, lengths: &[u64], to: u32) -> Vec<u64> {
+    let mut found = vec![u64::MAX; plane.nodes() as usize];
+    found[to as usize] = 0;
+    let mut is_settled = false;
+    while !is_settled {
+        is_settled = true;
+        for (link, length) in plane.links().iter().zip(lengths) {
+            let by = found[link.to as usize].saturating_add(*length);
+            if by < found[link.from as usize] {
+                found[link.from as usize] = by;
+                is_settled = false;
+            }
+        }
+    }
+    found
+}
+
+/// Every hop of every packet brings it nearer to its end by the length of its link, which is one cable without lengths.
+pub fn is_minimal(plane: &Plane, routing: &dyn Routing, lengths: Option<&[u64]>) {
+    let cables = vec![1; plane.links().len()];
+    let lengths = lengths.unwrap_or(&cables);
     let mut hops = Vec::new();
     for to in 0..plane.accelerators() {
-        let distance = distances(plane, to);
+        let distance = lengths_to(plane, lengths, to);
         let (mut seen, mut open) = (HashSet::new(), Vec::new());
         for from in (0..plane.accelerators()).filter(|&from| from != to) {
             open.extend(routing.choices(from, to).into_iter().map(|way| (from, 0, way)));
@@ -79,7 +99,8 @@ pub fn is_minimal(plane: &Plane, routing: &dyn Routing) {
             routing.hops(at, Header { to, vc, way }, &mut hops);
             for hop in &hops {
                 let next = plane.link(hop.link).to;
-                assert_eq!(distance[next as usize] + 1, distance[at as usize], "from {at} by {next} to {to}, on {vc}");
+                let by = distance[next as usize] + lengths[hop.link as usize];
+                assert_eq!(by, distance[at as usize], "from {at} by {next} to {to}, on {vc}");
                 open.push((next, hop.vc, way));
             }
         }
@@ -89,7 +110,7 @@ pub fn is_minimal(plane: &Plane, routing: &dyn Routing) {
 /// All that holds for any topology whose routing takes shortest ways.
 pub fn holds(text: &str) {
     let topology = topology(text);
-    is_minimal(&topology.plane().unwrap(), &*topology.routing());
+    is_minimal(&topology.plane().unwrap(), &*topology.routing(), topology.lengths().as_deref());
     is_connected_as_stated(text);
 }
 

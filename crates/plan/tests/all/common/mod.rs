@@ -27,12 +27,12 @@ pub fn roots(kind: Kind, pes: u32) -> Vec<u32> {
     roots
 }
 
-/// Returns whether the next case of a sweep over these lengths runs ([`soak::runs`]).
+/// Returns whether the next case of a sweep over these lengths runs ([`soak::runs_often`]).
 fn thinned(elements: &[u64]) -> impl FnMut() -> bool {
     let mut number = elements.iter().sum::<u64>() << 32;
     move || {
         number += 1;
-        soak::runs(number)
+        soak::runs_often(number)
     }
 }
 

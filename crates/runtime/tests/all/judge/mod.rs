@@ -230,7 +230,7 @@ fn draw(r: &mut Random) -> Draft {
 #[test]
 fn stored_programs_do_what_was_proved() {
     let seed = setting("UNISONO_JUDGE_SEED").unwrap_or(1);
-    let usual = if crate::soak::is_on() { 500_000 } else { 25_000 };
+    let usual = if crate::soak::is_on() { 500_000 } else { 10_000 };
     let (count, begin) = (setting("UNISONO_JUDGE_COUNT").unwrap_or(usual), Instant::now());
     let mut counts = Counts::default();
     let mut failures: BTreeMap<String, (usize, String)> = BTreeMap::new();

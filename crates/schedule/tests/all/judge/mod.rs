@@ -289,7 +289,7 @@ fn verify_agrees_with_all_interleavings_of_the_second_half() {
 /// Judges a half of the schedules.
 fn agrees_with_all_interleavings(half: u64) {
     let seed = setting("UNISONO_JUDGE_SEED").unwrap_or(1);
-    let usual = if crate::soak::is_on() { 1_000_000 } else { 40_000 };
+    let usual = if crate::soak::is_on() { 1_000_000 } else { 20_000 };
     let all = setting("UNISONO_JUDGE_COUNT").unwrap_or(usual);
     let (mut next, end, begin) = (half * all / 2, (half + 1) * all / 2, Instant::now());
     let count = end - next;

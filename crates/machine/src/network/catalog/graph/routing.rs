@@ -2,27 +2,10 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use unisono_base::{interrupt::poll, narrow};
+use unisono_base::narrow;
 
+use super::lengths::distances;
 use crate::network::{Header, Hop, Plane, Routing};
-
-/// Cables from every node to one.
-pub fn distances(plane: &Plane, to: u32) -> Vec<u32> {
-    let mut distance = vec![u32::MAX; plane.nodes() as usize];
-    distance[to as usize] = 0;
-    let mut open = VecDeque::from([to]);
-    while let Some(node) = open.pop_front() {
-        poll();
-        for link in plane.leaving(node) {
-            let next = plane.link(link).to;
-            if distance[next as usize] == u32::MAX {
-                distance[next as usize] = distance[node as usize] + 1;
-                open.push_back(next);
-            }
-        }
-    }
-    distance
-}
 
 /// Equal lists of hops are stored once.
 pub struct Table {
@@ -37,24 +20,26 @@ pub struct Table {
 }
 
 impl Table {
-    pub fn shortest(plane: &Plane) -> Self {
+    /// All ways of the least length to each end. The virtual channel is the number of links still to go.
+    pub fn shortest(name: &'static str, plane: &Plane, lengths: Option<&[u64]>) -> Self {
         let mut most = 1;
         let mut table = Builder::new(plane);
         for to in 0..plane.accelerators() {
-            let distance = distances(plane, to);
-            table.fill(to, |node, next| {
-                let left = distance[next as usize];
-                most = most.max(left + 1);
-                (left + 1 == distance[node as usize]).then_some(narrow(left))
+            let distance = distances(plane, lengths, to);
+            table.fill(to, |link, node, next| {
+                let (left, links) = distance[next as usize];
+                most = most.max(links + 1);
+                ((left + lengths.map_or(1, |of| of[link as usize]), links + 1) == distance[node as usize])
+                    .then_some(narrow(links))
             });
         }
-        table.finish("shortest ways", narrow(most.min(u32::from(u8::MAX))))
+        table.finish(name, narrow(most.min(u32::from(u8::MAX))))
     }
 
     /// Down as soon as a way that only goes down leads to the end, so a packet on its way down stays on it; else up,
     /// towards the fewest cables.
     pub fn up_down(plane: &Plane, root: u32) -> Self {
-        let level = distances(plane, root);
+        let level: Vec<u32> = distances(plane, None, root).into_iter().map(|(_, links)| links).collect();
         let order = |node: u32| (level[node as usize], node);
         let mut downwards: Vec<u32> = (0..plane.nodes()).collect();
         downwards.sort_unstable_by_key(|&node| order(node));
@@ -70,7 +55,7 @@ impl Table {
                         above.map(|next| left[next as usize].saturating_add(1)).min().unwrap_or(u32::MAX);
                 }
             }
-            table.fill(to, |node, next| {
+            table.fill(to, |_, node, next| {
                 let (here, there) = if down[node as usize] == u32::MAX {
                     if order(next) > order(node) {
                         return None;
@@ -120,13 +105,13 @@ impl<'a> Builder<'a> {
         Self { plane, known: HashMap::new(), lists: vec![0; entries], first: vec![0], hops: Vec::new() }
     }
 
-    /// The hops to one end: `channel` says for a node and its neighbor whether that is one, and on which virtual
-    /// channel.
-    fn fill(&mut self, to: u32, mut channel: impl FnMut(u32, u32) -> Option<u8>) {
+    /// The hops to one end: `channel` returns for a link, its node and the next one the virtual channel, where the link
+    /// is a hop.
+    fn fill(&mut self, to: u32, mut channel: impl FnMut(u32, u32, u32) -> Option<u8>) {
         let row = to as usize * self.plane.nodes() as usize;
         let mut found = Vec::new();
         for node in (0..self.plane.nodes()).filter(|&node| node != to) {
-            let hop = |link: u32| Some(Hop { link, vc: channel(node, self.plane.link(link).to)? });
+            let hop = |link: u32| Some(Hop { link, vc: channel(link, node, self.plane.link(link).to)? });
             found.clear();
             found.extend(self.plane.leaving(node).filter_map(hop));
             let list = self.known.get(&found).copied().unwrap_or_else(|| {

@@ -1,0 +1,99 @@
+//! The pieces of moves of packets whose grains are alike.
+//!
+//! A packet is read element by element, each after the element that it was made from, so what one grain of a move
+//! follows may differ from what the next one follows: where a reader takes a part of what a writer wrote, or the parts
+//! of several. So a place in packet memory where some move begins or ends is a cut of every move that crosses it, and
+//! of the other packets of that move at the same distance from their start, and so on. Between two cuts all grains are
+//! written by one move and read by the same moves, grain k of one after grain k of the other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rustc_hash::FxHashMap;
+use unisono_base::limits;
+
+use super::{
+    program::{Act, Move, Program, Space, Span},
+    run::At,
+};
+
+/// The work, as an error names it.
+pub const WORK: &str = "the order of the plan's accesses";
+
+/// The memory of a cut, in bytes: an entry of two sets.
+const CUT: u128 = 64;
+
+/// The moves of packets, by the step and the place among its effects, each with the grains at which it is cut.
+pub struct Pieces(FxHashMap<(At, usize), BTreeSet<u32>>);
+
+/// A span of packets: its start, its end, and the move.
+type Use = (u32, u32, usize);
+
+fn packets(m: &Move) -> impl Iterator<Item = &Span> {
+    m.reads.iter().chain(&m.writes).filter(|s| s.space == Space::Packets)
+}
+
+impl Pieces {
+    /// Cuts the moves of a program.
+    ///
+    /// # Errors
+    /// The cuts take more memory than the limit.
+    pub fn new(program: &Program) -> Result<Self, limits::OverLimit> {
+        let mut moves: Vec<((At, usize), &Move, BTreeSet<u32>)> = Vec::new();
+        for (b, block) in program.blocks.iter().enumerate() {
+            for (s, step) in block.steps.iter().enumerate() {
+                let acts = step.acts.iter().enumerate();
+                moves.extend(acts.filter_map(|(n, act)| match act {
+                    Act::Move(m) if m.has_packets() => Some((((b, s), n), m, BTreeSet::new())),
+                    _ => None,
+                }));
+            }
+        }
+        // The spans of each GPU by their starts, each with the greatest end up to it.
+        let mut spans: BTreeMap<u32, Vec<(Use, u32)>> = BTreeMap::new();
+        for (n, (_, m, _)) in moves.iter().enumerate() {
+            packets(m).for_each(|s| spans.entry(s.gpu).or_default().push(((s.start, s.end(), n), 0)));
+        }
+        for list in spans.values_mut() {
+            list.sort_unstable();
+            let mut reach = 0;
+            for (span, upto) in list {
+                reach = reach.max(span.1);
+                *upto = reach;
+            }
+        }
+        let mut open: Vec<(u32, u32)> = Vec::new();
+        open.extend(moves.iter().flat_map(|(_, m, _)| packets(m)).flat_map(|s| [(s.gpu, s.start), (s.gpu, s.end())]));
+        let mut known: BTreeSet<(u32, u32)> = BTreeSet::new();
+        while let Some((gpu, at)) = open.pop() {
+            limits::spend(WORK, 8);
+            if !known.insert((gpu, at)) {
+                continue;
+            }
+            if known.len().is_power_of_two() {
+                limits::check(WORK, known.len() as u128 * CUT, 0)?;
+            }
+            let list = spans.get(&gpu).map_or(&[][..], Vec::as_slice);
+            let before = list.partition_point(|((start, ..), _)| *start < at);
+            for &((start, end, n), _) in list[..before].iter().rev().take_while(|(_, reach)| *reach > at) {
+                limits::spend(WORK, 4);
+                let (_, m, cuts) = &mut moves[n];
+                if end > at && cuts.insert(at - start) {
+                    open.extend(packets(m).map(|s| (s.gpu, s.start + (at - start))));
+                }
+            }
+        }
+        Ok(Self(moves.into_iter().map(|(place, _, cuts)| (place, cuts)).collect()))
+    }
+
+    /// The first grain and the grains of each piece of a move.
+    pub fn of(&self, place: (At, usize), m: &Move) -> impl Iterator<Item = (u32, u32)> {
+        let cuts = self.0.get(&place).into_iter().flatten().copied();
+        let ends = cuts.clone().chain([m.len()]);
+        std::iter::once(0).chain(cuts).zip(ends).map(|(from, to)| (from, to - from))
+    }
+
+    /// The number of pieces of all moves of packets.
+    pub fn count(&self) -> usize {
+        self.0.values().map(|cuts| cuts.len() + 1).sum()
+    }
+}

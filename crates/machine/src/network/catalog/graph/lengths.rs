@@ -1,0 +1,87 @@
+//! Lengths of links, by which packets take fast cables first.
+//!
+//! A way is as long as the sum of its links. Of two ways the one that passes fewer accelerators is shorter, since
+//! these compute and do not route; then the one whose cables count less; then the one of fewer cables. A cable counts
+//! 1 if it is more than a quarter as fast as the fastest that an accelerator has, 4 if more than a sixteenth, and so
+//! on, where parallel cables are one; trunks between switches make no cable of an accelerator slow. So NVLink comes
+//! before PCIe, two cables of 800 Gb/s before one of 50, and cables of a like rate are used together. Lengths are
+//! sums, so every node on a way agrees on the rest of it (Sobrino: Algebra and algorithms for QoS path computation,
+//! 2002), and where all cables have one rate the ways are those of the fewest cables.
+
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, HashMap, VecDeque},
+};
+
+use unisono_base::interrupt::poll;
+
+use crate::network::{Plane, Speed};
+
+/// The length of a cable that counts 1; what is below it counts cables.
+const CABLE: u64 = 1 << 12;
+/// The length of an accelerator on a way: more than that of all cables of any way.
+const ACCELERATOR: u64 = 1 << 44;
+/// Rates whose cables count equally differ by less than this factor.
+const ALIKE: u64 = 4;
+/// No cable counts more.
+const MOST: u64 = 1 << 16;
+
+/// Returns the length of each link.
+pub fn lengths(plane: &Plane, own: Speed) -> Vec<u64> {
+    let gbps = |speed: u8| plane.speeds()[usize::from(speed)].unwrap_or(own).gbps;
+    let mut rates: HashMap<(u32, u32), f64> = HashMap::new();
+    for link in plane.links() {
+        poll();
+        *rates.entry((link.from, link.to)).or_default() += gbps(link.speed);
+    }
+    let of_accelerators = rates.iter().filter(|((from, _), _)| *from < plane.accelerators());
+    let fastest = of_accelerators.map(|(_, rate)| *rate).fold(0.0, f64::max);
+    let counts = |rate: f64| {
+        let mut counts = 1;
+        while counts < MOST && rate * (ALIKE * counts) as f64 <= fastest {
+            counts *= ALIKE;
+        }
+        counts
+    };
+    let length = |link: &crate::network::Link| {
+        let accelerator = if link.from < plane.accelerators() { ACCELERATOR } else { 0 };
+        accelerator + CABLE * counts(rates[&(link.from, link.to)]) + 1
+    };
+    plane.links().iter().map(length).collect()
+}
+
+/// Returns the length of the shortest way from every node to one, and its links; `u64::MAX` where there is none.
+/// Without lengths, every link has length 1.
+pub fn distances(plane: &Plane, lengths: Option<&[u64]>, to: u32) -> Vec<(u64, u32)> {
+    let mut found = vec![(u64::MAX, u32::MAX); plane.nodes() as usize];
+    found[to as usize] = (0, 0);
+    let Some(lengths) = lengths else {
+        let mut open = VecDeque::from([to]);
+        while let Some(node) = open.pop_front() {
+            poll();
+            let (length, links) = found[node as usize];
+            for next in plane.leaving(node).map(|id| plane.link(id).to) {
+                if found[next as usize].1 == u32::MAX {
+                    found[next as usize] = (length + 1, links + 1);
+                    open.push_back(next);
+                }
+            }
+        }
+        return found;
+    };
+    let mut open = BinaryHeap::from([Reverse(((0, 0), to))]);
+    while let Some(Reverse((here, node))) = open.pop() {
+        poll();
+        if here > found[node as usize] {
+            continue;
+        }
+        for link in plane.leaving(node).map(|id| plane.link(id)) {
+            let longer = (here.0 + lengths[link.back as usize], here.1 + 1);
+            if longer < found[link.to as usize] {
+                found[link.to as usize] = longer;
+                open.push(Reverse((longer, link.to)));
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,65 @@
+//! Allreduces whose chunks are summed on the way to one rank and spread from it, up and down at once.
+
+use std::sync::Arc as Shared;
+
+use unisono_base::narrow;
+
+use super::{Fabric, NoForest, Roots, Runs};
+use crate::{Message, forest::Trees, packing::Tree};
+
+impl Fabric {
+    /// The arc against each arc, where trees run up and down at once.
+    pub(super) fn back(&self, roots: Roots) -> Option<Vec<u32>> {
+        matches!(roots, Roots::Through(_)).then(|| self.routed().back())
+    }
+
+    /// The messages of an allreduce through a rank, each with its direction, in an order in which every link is busy:
+    /// a chunk goes up by one level, or down by one, while the one before it takes the next step.
+    ///
+    /// # Errors
+    /// As [`Fabric::forest`].
+    pub fn through(
+        &self,
+        root: u32,
+        depth: Option<u32>,
+        chunks: u32,
+        bytes: u64,
+    ) -> Result<Vec<(Runs, Message)>, NoForest> {
+        let forest = self.forest(Roots::Through(root), depth, chunks, bytes)?;
+        let Trees::Listed(listed) = &forest.trees else { return Err(NoForest::Unreachable) };
+        let mut messages = Vec::new();
+        for (turn, chunk) in (0..).zip(in_turn(&listed.of[0])) {
+            let mut level = vec![0_u32; self.graph.ranks() as usize];
+            for edge in forest.edges(root, chunk) {
+                level[edge.to as usize] = level[edge.from as usize] + 1;
+                let far = level[edge.to as usize];
+                for (runs, step) in [(Runs::Up, forest.depth - far), (Runs::Down, forest.depth + far - 1)] {
+                    messages.push((runs, Message { begin: f64::from(turn + step), root, chunk, edge }));
+                }
+            }
+        }
+        messages.sort_by(|(_, a), (_, b)| a.begin.total_cmp(&b.begin));
+        Ok(messages)
+    }
+
+    /// Nanoseconds of such an allreduce: a chunk takes a step up or down while the busiest link carries one chunk.
+    ///
+    /// # Errors
+    /// As [`Fabric::forest`].
+    pub fn through_ns(&self, root: u32, depth: Option<u32>, chunks: u32, bytes: u64) -> Result<f64, NoForest> {
+        let forest = self.forest(Roots::Through(root), depth, chunks, bytes)?;
+        let (chunk_ns, steps) = (bytes as f64 / self.graph.bytes_per_ns(), f64::from(2 * forest.depth - 1));
+        Ok(forest.time * chunk_ns * (f64::from(chunks) + steps) + steps * self.hop_ns)
+    }
+}
+
+/// The chunks of trees in an order in which equal trees are far apart.
+fn in_turn(trees: &[Shared<Tree>]) -> Vec<u32> {
+    let mut place: Vec<(f64, u32)> = Vec::with_capacity(trees.len());
+    for run in trees.chunk_by(Shared::ptr_eq) {
+        let (first, count) = (place.len(), run.len() as f64);
+        place.extend((0..run.len()).map(|at| ((at as f64 + 0.5) / count, narrow(first + at))));
+    }
+    place.sort_by(|a, b| a.0.total_cmp(&b.0));
+    place.into_iter().map(|(_, chunk)| chunk).collect()
+}

@@ -1,0 +1,82 @@
+//! The timetables of forests: the order in which their messages begin, and the time at which the last one ends.
+
+use std::sync::Arc as Shared;
+
+use super::{Fabric, NoForest, Roots, Runs, kept};
+use crate::{Arc, Forest, Graph, Message, forest::Times, jobs::Sending};
+
+impl Fabric {
+    /// Nanoseconds from the begin of a forest to its last message and sum, by its timetable, where a chunk has so many
+    /// bytes.
+    ///
+    /// # Errors
+    /// As [`Fabric::forest`].
+    pub fn end_ns(
+        &self,
+        roots: Roots,
+        depth: Option<u32>,
+        chunks: u32,
+        bytes: u64,
+        runs: Runs,
+    ) -> Result<f64, NoForest> {
+        let times = self.times(roots, depth, chunks, bytes, runs)?;
+        Ok(times.end * bytes as f64 / self.graph.bytes_per_ns())
+    }
+
+    /// The messages of a forest in the order in which they begin, where a chunk has so many bytes; where the trees run
+    /// up, the order is that of the messages backwards.
+    ///
+    /// # Errors
+    /// As [`Fabric::forest`].
+    pub fn messages(
+        &self,
+        roots: Roots,
+        depth: Option<u32>,
+        chunks: u32,
+        bytes: u64,
+        runs: Runs,
+    ) -> Result<Vec<Message>, NoForest> {
+        let times = self.times(roots, depth, chunks, bytes, runs)?;
+        Ok(self.forest(roots, depth, chunks, bytes)?.messages(self.graph.ranks(), &times))
+    }
+
+    fn times(
+        &self,
+        roots: Roots,
+        depth: Option<u32>,
+        chunks: u32,
+        bytes: u64,
+        runs: Runs,
+    ) -> Result<Shared<Times>, NoForest> {
+        let forest = self.forest(roots, depth, chunks, bytes)?;
+        let class = self.class(roots, chunks, bytes);
+        let times = || Shared::new(self.times_of(&forest, bytes, class.is_some(), runs));
+        Ok(kept(&self.times, ((roots, depth, chunks, class), bytes, runs), times))
+    }
+
+    /// The timetable of a forest, by the latencies of links or by their mean.
+    pub fn times_of(&self, forest: &Forest, bytes: u64, by_link: bool, runs: Runs) -> Times {
+        let graph = self.routed();
+        let unit = self.graph.bytes_per_ns() / bytes.max(1) as f64;
+        let hops = || self.latencies_ns(graph).into_iter().map(|ns| ns * unit).collect::<Vec<_>>();
+        let sum = self.sum_ns_per_byte * self.graph.bytes_per_ns();
+        let sums = (runs == Runs::Up && sum > 0.0).then(|| sum.recip());
+        let hops = by_link.then(hops);
+        let work = self.host_work(bytes);
+        forest.times(graph, self.hop(bytes), hops.as_deref(), self.sending(bytes), (runs, sums, work))
+    }
+
+    /// The sending of messages of so many bytes, where they are longer than packets and machines may be fewer than
+    /// links.
+    fn sending(&self, bytes: u64) -> Option<Sending> {
+        let (machines, packet_bytes) = self.machines?;
+        let held = 1.0 - packet_bytes as f64 / bytes.max(1) as f64;
+        (held > 0.0).then_some(Sending { machines, held })
+    }
+
+    /// Nanoseconds of each arc of a graph.
+    pub(super) fn latencies_ns(&self, graph: &Graph) -> Vec<f64> {
+        let ends = |arc: &Arc| (graph.place(arc.from), graph.place(arc.to));
+        graph.arcs().iter().map(|arc| *self.hops_ns.get(&ends(arc)).unwrap_or(&self.hop_ns)).collect()
+    }
+}
