@@ -22,7 +22,13 @@ from ..python.test_mpi import MPICH, OPEN_MPI, PATIENCE
 #: Two leaves of two hosts each: every two hosts have one way.
 TREE = "0 4\n1 4\n2 5\n3 5\n4 6\n5 6\n"
 HOSTS = 4
-WHERE = "import socket; from mpi4py import MPI; c = MPI.COMM_WORLD; print(socket.gethostname(), c.allreduce(c.rank))"
+#: Each rank writes its line at once, as ranks of a host share its output.
+WHERE = """
+import os, socket
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+os.write(1, f"{socket.gethostname()} {world.allreduce(world.rank)}\\n".encode())
+"""
 RECEIVE = """
 import socket, sys
 s = socket.socket(type=socket.SOCK_DGRAM)

@@ -100,10 +100,11 @@ def _run(program: tuple[str, ...], ranks: int | None, plan: str | None, report: 
     if report is not None and report != "stderr":
         check_writable(report, plan)
     found = session.current()
-    variables = ranks_of_lab.variables(found, program[0])
+    starter = ranks_of_lab.launcher(found, ranks, program[0])
+    variables = ranks_of_lab.variables(found, starter)
     times = []
     for used in [None, plan] if both else [plan]:
-        command = ranks_of_lab.command(found, ranks, program, used, report if used is not None else None)
+        command = ranks_of_lab.command(found, starter, ranks, program, used, report if used is not None else None)
         sys.stdout.flush()
         begin = time.monotonic()
         code = passing_signals(command, variables)

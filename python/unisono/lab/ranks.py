@@ -11,7 +11,7 @@ from unisono.lab.session import Lab
 from unisono.mpi import installations
 from unisono.mpi.launchers import Launcher, check_program, environment, find_launcher, is_launcher, linked_library
 
-__all__ = ["FAMILIES", "command", "variables"]
+__all__ = ["FAMILIES", "command", "launcher", "variables"]
 
 #: The libraries that a lab may be for, and their names.
 FAMILIES = {"openmpi": "Open MPI", "mpich": "MPICH"}
@@ -19,8 +19,8 @@ FAMILIES = {"openmpi": "Open MPI", "mpich": "MPICH"}
 _DEVICE = "eth0"
 
 
-def command(lab: Lab, ranks: int, program: Sequence[str], plan: str | None, report: str | None) -> list[str]:
-    """The command that starts ranks of a program, the first ones on the first hosts; by ``unisono run`` with a plan.
+def launcher(lab: Lab, ranks: int, program: str) -> Launcher:
+    """Returns the launcher of a program, with the options that start its ranks on the first hosts.
 
     Raises:
         InputError: there is no such program or launcher, or there are more ranks than places for them.
@@ -32,20 +32,37 @@ def command(lab: Lab, ranks: int, program: Sequence[str], plan: str | None, repo
             f"-n is {ranks}, and the lab has places for 1 to {hosts * lab.per_host} ranks ({hosts} hosts, "
             f"{lab.per_host} a host); 'unisono lab up ... --per-host K' makes more"
         )
-    if is_launcher(program[0]):
-        raise InputError(f"'{program[0]}' starts ranks itself; name the program after --")
-    check_program(program[0])
-    launcher = _launcher(lab, program[0])
-    words = [str(launcher.path), *launcher.options]
+    if is_launcher(program):
+        raise InputError(f"'{program}' starts ranks itself; name the program after --")
+    check_program(program)
+    found = _of_lab(lab.mpi, program) if lab.mpi is not None else find_launcher(program)
+    # Launchers start a process of their own on each host that they are given, so they get those with ranks only.
+    used = lab.network.hosts[: -(-ranks // lab.per_host)]
+    places = ",".join(f"{host}:{lab.per_host}" for host in used)
+    if found.family == "openmpi":
+        placed = ("--map-by", "slot:OVERSUBSCRIBE", "--bind-to", "none")
+        options: tuple[str, ...] = ("--host", places, *placed, "-x", "PATH")
+    elif found.family == "mpich":
+        options = ("-launcher", "ssh", "-launcher-exec", str(lab.folder / "agent"), "-iface", _DEVICE, "-hosts", places)
+    else:
+        raise InputError(f"a lab starts ranks by Open MPI or MPICH, and '{found.path}' is of neither")
+    return Launcher(found.path, found.family, options)
+
+
+def command(
+    lab: Lab, starter: Launcher, ranks: int, program: Sequence[str], plan: str | None, report: str | None
+) -> list[str]:
+    """Returns the command that starts ranks of a program on the first host; by ``unisono run`` with a plan."""
     if plan is None:
-        return [*lab.enter(lab.network.hosts[0]), *launcher.command(ranks, True, {}, list(program))]
+        return [*lab.enter(lab.network.hosts[0]), *starter.command(ranks, True, {}, list(program))]
     planned = ["run", "-n", str(ranks), "--plan", plan, *(() if report is None else ("--report", report))]
-    run = [sys.executable, "-m", "unisono", *planned, "--launcher", shlex.join(words), "--", *program]
+    words = shlex.join([str(starter.path), *starter.options])
+    run = [sys.executable, "-m", "unisono", *planned, "--launcher", words, "--", *program]
     return [*lab.enter(lab.network.hosts[0]), *run]
 
 
-def variables(lab: Lab, program: str) -> dict[str, str]:
-    """The environment of the launcher, on the first host."""
+def variables(lab: Lab, starter: Launcher) -> dict[str, str]:
+    """Returns the environment of the launcher, on the first host."""
     agent = str(lab.folder / "agent")
     settings = {
         # Open MPI from release 5 on, and before.
@@ -56,34 +73,24 @@ def variables(lab: Lab, program: str) -> dict[str, str]:
         "OMPI_MCA_pml": "ob1",
         "OMPI_MCA_btl": "^openib,ofi,uct,usnic",
         "OMPI_MCA_btl_tcp_if_include": _DEVICE,
-        # Hosts share the cores of this computer, which those of a cluster do not.
+        # Hosts share the cores of this computer, which those of a cluster do not. A rank that waits sleeps between two
+        # polls: one that only yields has its next turn when every busy program of the computer has had one.
         "OMPI_MCA_mpi_yield_when_idle": "1",
+        "OMPI_MCA_threads_pthreads_yield_strategy": "nanosleep",
+        "OMPI_MCA_threads_pthreads_nanosleep_time": "20000",
+        "MPIR_CVAR_POLLS_BEFORE_YIELD": "1",
+        "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1",
         # MPICH over UCX finds memory that hosts of one computer share, and over libfabric any device.
         "UCX_TLS": "tcp,self",
         "UCX_NET_DEVICES": _DEVICE,
         "FI_PROVIDER": "tcp",
         "FI_TCP_IFACE": _DEVICE,
     }
-    launcher = _launcher(lab, program)
-    own = {**environment(launcher), **settings}
+    own = {**environment(starter), **settings}
     own |= {"TMPDIR": str(lab.folder / "tmp"), "HOSTNAME": lab.network.hosts[0]}
     if lab.user:
         own |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     return own
-
-
-def _launcher(lab: Lab, program: str) -> Launcher:
-    """The launcher with the options by which it starts ranks on the hosts."""
-    found = _of_lab(lab.mpi, program) if lab.mpi is not None else find_launcher(program)
-    if found.family == "openmpi":
-        hosts, placed = ("--hostfile", str(lab.folder / "openmpi")), ("--map-by", "slot:OVERSUBSCRIBE")
-        options: tuple[str, ...] = (*hosts, *placed, "--bind-to", "none", "-x", "PATH")
-    elif found.family == "mpich":
-        agent = str(lab.folder / "agent")
-        options = ("-launcher", "ssh", "-launcher-exec", agent, "-iface", _DEVICE, "-f", str(lab.folder / "mpich"))
-    else:
-        raise InputError(f"a lab starts ranks by Open MPI or MPICH, and '{found.path}' is of neither")
-    return Launcher(found.path, found.family, options)
 
 
 def _of_lab(family: str, program: str) -> Launcher:

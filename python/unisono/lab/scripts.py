@@ -61,8 +61,8 @@ exec env -i HOME={home} USER={user} SHELL=/bin/sh PATH={path} TMPDIR={folder}/tm
 """
 
 
-def write(folder: Path, network: Network, per_host: int) -> None:
-    """Writes the scripts of a lab, the names of its hosts, and lists of hosts for the launchers of MPI."""
+def write(folder: Path, network: Network) -> None:
+    """Writes the scripts of a lab, and the names of its hosts."""
     cases = [
         f"{host}) address={_address(at)} rate={max(network.mbit_of(host) * 990_000, 8):.0f}bit ;;"
         for at, host in enumerate(network.hosts)
@@ -81,8 +81,6 @@ def write(folder: Path, network: Network, per_host: int) -> None:
     names = "".join(f"{_address(at)} {host}\n" for at, host in enumerate(network.hosts))
     (folder / "hosts").write_text(f"127.0.0.1 localhost\n{names}")
     (folder / "loadavg").write_text("0.10 0.10 0.10 1/100 4711\n")
-    (folder / "openmpi").write_text("".join(f"{host} slots={per_host}\n" for host in network.hosts))
-    (folder / "mpich").write_text("".join(f"{host}:{per_host}\n" for host in network.hosts))
     (folder / "topology").write_text(network.text())
     for name in ("pids", "tmp"):
         (folder / name).mkdir()

@@ -35,6 +35,8 @@ MOST_PLACES = 64
 _PATIENCE = 60.0
 #: The longest name of the folder: sockets in it have names of at most 107 bytes.
 _LONGEST = 60
+#: A process that ends with the one that started it.
+_ENDS = ("setpriv", "--pdeathsig", "TERM")
 _USER = ("--user", "--map-root-user")
 _NAMESPACES = ("--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 
@@ -88,8 +90,9 @@ class Lab:
     def enter(self, host: str) -> list[str]:
         """The beginning of a command that runs on a host, and ends with the process that started it."""
         user = ("--user", "--preserve-credentials") if self.user else ()
-        inside = ["sh", str(self.folder / "enter"), host, str(Path.cwd()), "setpriv", "--pdeathsig", "TERM"]
-        return ["nsenter", "--target", str(self._first_process()), *user, "--mount", "--pid", *inside]
+        # Entering a process namespace takes a process between, which ends first.
+        inside = ["sh", str(self.folder / "enter"), host, str(Path.cwd()), *_ENDS]
+        return [*_ENDS, "nsenter", "--target", str(self._first_process()), *user, "--mount", "--pid", *inside]
 
     def end(self) -> None:
         """Ends every process of the lab, and removes its folder."""
@@ -178,7 +181,7 @@ def start(machine: Machine, per_host: int, mpi: str | None) -> Lab:
     try:
         for left in folder.iterdir():
             shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
-        scripts.write(folder, network, per_host)
+        scripts.write(folder, network)
         lab = Lab(folder, network, per_host, mpi, user)
         _start_fabric(lab, lock)
         kept = {"network": network.report(), "per_host": per_host, "mpi": mpi, "user": user}
