@@ -69,8 +69,11 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.fixture
-def lab(folder: Path) -> Iterator[Lab]:
-    """The lab of the tree; without the right to namespaces, a reason to skip."""
+def lab(folder: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
+    """The lab of the tree, with the parameter "user" without root; without the right to namespaces, a reason to skip."""
+    if getattr(request, "param", "") == "user":
+        # In a user namespace, root is as any other user.
+        monkeypatch.setattr(session, "_is_root", lambda: False)
     ran = call("lab", "up", network(folder, TREE), "--per-host", "2", "--json")
     if ran.code == 2 and "a lab needs" in ran.err:
         pytest.skip(ran.err.strip())
@@ -133,6 +136,7 @@ def test_programs_run_on_all_hosts_and_cables_fail(lab: Lab) -> None:
     assert exchanged(lab, "c0", "c3", 1, 10) == "10"
 
 
+@pytest.mark.parametrize("lab", ["user"], indirect=True)
 def test_mpich_runs_on_hosts_and_plans_serve(lab: Lab, folder: Path) -> None:
     environment = {"PYTHONPATH": str(Path(un.__file__).parents[1])}
     ran = run("-n", "4", "--", str(MPICH / "bin" / "python"), "-c", WHERE, **environment)
@@ -153,7 +157,7 @@ def test_mpich_runs_on_hosts_and_plans_serve(lab: Lab, folder: Path) -> None:
     assert "recursive-doubling" in report.read_text()
 
 
-@pytest.mark.parametrize("kills", ["first", "starter"])
+@pytest.mark.parametrize(("lab", "kills"), [("user", "first"), ("root", "starter")], indirect=["lab"])
 def test_a_killed_lab_leaves_nothing(lab: Lab, folder: Path, kills: str) -> None:
     first = lab._first_process()
     starter = int(Path(f"/proc/{first}/stat").read_text().rsplit(")", 1)[1].split()[1])
@@ -180,6 +184,21 @@ def test_a_killed_lab_leaves_nothing(lab: Lab, folder: Path, kills: str) -> None
     assert str(folder) not in Path("/proc/self/mountinfo").read_text()
     assert "no lab is up" in call("lab", "stats").err
     assert not lab.folder.exists()
+
+
+@pytest.mark.parametrize("lab", ["user"], indirect=True)
+def test_a_killed_run_leaves_no_rank(lab: Lab) -> None:
+    kept = spaces(lab._first_process(), "pid")
+    before = {pid for pid in processes() if spaces(pid, "pid") & kept}
+    command = [str(PROGRAM), "lab", "run", "-n", "1", "--", "sh", "-c", "echo ready; sleep 1000"]
+    ran = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    with ran:
+        assert ran.stdout is not None
+        assert ran.stdout.readline() == "ready\n"
+        ran.kill()
+    end = time.monotonic() + 60
+    while left := {pid for pid in processes() if spaces(pid, "pid") & kept} - before:
+        assert time.monotonic() < end, left
 
 
 KINDS = ("pid", "net", "mnt", "uts", "ipc")

@@ -256,6 +256,10 @@ def _lock(folder: Path) -> int | None:
     return descriptor
 
 
+def _is_root() -> bool:
+    return os.geteuid() == 0
+
+
 def _needs_user_namespace() -> bool:
     """Returns whether a lab must lie in a user namespace, after a check of all that it needs.
 
@@ -271,7 +275,7 @@ def _needs_user_namespace() -> bool:
         raise InputError(f"the program of labs is missing ('{FABRIC}'); 'make build' or a new installation makes it")
     if not Path("/dev/net/tun").exists():
         raise InputError("a lab needs network devices of programs, and /dev/net/tun is missing; load the module tun")
-    for user in (False, True) if os.geteuid() == 0 else (True,):
+    for user in (False, True) if _is_root() else (True,):
         probe = ["unshare", *(_USER if user else ()), *_NAMESPACES, "--net", "--uts", "--ipc", "true"]
         tried = subprocess.run(probe, capture_output=True, text=True, errors="replace", check=False)
         if tried.returncode == 0:
