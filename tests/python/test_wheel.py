@@ -50,6 +50,8 @@ def test_the_wheel_holds_the_package_and_its_entry_point(tmp_path: Path) -> None
         (about,) = (name for name in names if name.endswith(".dist-info/entry_points.txt"))
         points = configparser.ConfigParser()
         points.read_string(packed.read(about).decode())
+        mode = packed.getinfo("unisono/_lib/unisono-fabric").external_attr >> 16
+    assert mode & 0o111 == 0o111, "a program that installers leave executable"
     assert dict(points["console_scripts"]) == {"unisono": "unisono.__main__:main"}
     tracked = subprocess.run(["git", "ls-files", "python"], cwd=ROOT, capture_output=True, text=True, check=True)
     sources = {name.removeprefix("python/") for name in tracked.stdout.splitlines() if (ROOT / name).is_file()}
