@@ -13,7 +13,7 @@ from mpi4py import MPI
 
 def main() -> None:
     """Runs the steps."""
-    steps, parameters = (int(word) for word in [*sys.argv[1:], *("4", "1048576")[len(sys.argv) - 1 :]])
+    steps, parameters = (int(word) for word in [*sys.argv[1:], *("8", "131072")[len(sys.argv) - 1 :]])
     world = MPI.COMM_WORLD
     weights = np.arange(parameters, dtype=np.float32) % 5 if world.rank == 0 else np.empty(parameters, np.float32)
     gradient = np.empty_like(weights)

@@ -9,12 +9,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import unisono as un
-from unisono.lab import scaling, session
+from unisono.lab import ranks, scaling, session
 from unisono.lab.session import Lab
+from unisono.mpi import installations
 
 from ..python.conftest import PROGRAM, Ran, call, json_of
 from ..python.test_mpi import MPICH, OPEN_MPI, PATIENCE
@@ -70,7 +72,7 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def lab(folder: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
-    """The lab of the tree, with the parameter "user" without root; without the right to namespaces, a reason to skip."""
+    """The lab of the tree, without root if the parameter is "user"; skips where namespaces are not permitted."""
     if getattr(request, "param", "") == "user":
         # In a user namespace, root is as any other user.
         monkeypatch.setattr(session, "_is_root", lambda: False)
@@ -216,7 +218,7 @@ def spaces(pid: int, *kinds: str) -> set[str]:
         return set()
 
 
-def test_a_second_lab_and_wrong_requests_are_refused(lab: Lab, folder: Path) -> None:
+def test_a_second_lab_and_wrong_requests_are_refused(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     for words, said in [
         (("up", "dgx-h100"), "a lab is up already; 'unisono lab down' ends it"),
         (("fail", "c0-s5"), "'c0-s5' is no cable of edges (did you mean c3-s5?); 'unisono lab stats' lists all"),
@@ -227,6 +229,9 @@ def test_a_second_lab_and_wrong_requests_are_refused(lab: Lab, folder: Path) -> 
         ran = call("lab", *words)
         assert (ran.code, ran.out) == (2, "")
         assert said in ran.err
+    monkeypatch.setattr(installations, "find", lambda name: None)
+    with pytest.raises(un.InputError, match=r"no mpiexec of MPICH is installed; 'unisono doctor' lists what is"):
+        ranks.launcher(replace(lab, mpi="mpich"), 2, "true")
     assert call("lab", "down").out == "the lab has ended\n"
     assert not lab.folder.exists()
 
@@ -237,6 +242,7 @@ def test_requests_without_a_lab_are_refused(folder: Path, monkeypatch: pytest.Mo
         assert call("lab", *request.split()) == Ran(2, "", none)
     for words, said in [
         (("up", "archer"), "archer is of kind endpoint, and a lab needs a network"),
+        (("up", "wse2"), "wse2 is of kind wafer, and a lab needs a network"),
         (("up", "hx2mesh-small"), "hx2mesh-small has 1024 accelerators, and a lab has 2 to 64 hosts"),
         (("up", "dgx-h100", "--per-host", "0"), "--per-host is 0; accepted is a whole number from 1 to 64"),
         (("up",), "write 'unisono lab up MACHINE'"),
@@ -248,6 +254,15 @@ def test_requests_without_a_lab_are_refused(folder: Path, monkeypatch: pytest.Mo
         ran = call("lab", *words)
         assert (ran.code, ran.out) == (2, "")
         assert said in ran.err
+    # A kernel without namespaces for this user.
+    own = folder / "unshare"
+    own.write_text("#!/bin/sh\necho unshare: unshare failed: Operation not permitted >&2\nexit 1\n")
+    own.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    said = "a lab needs root, or a kernel that permits user namespaces"
+    assert said in (err := call("lab", "up", "dgx-h100").err)
+    assert err.endswith("and this one answers: unshare: unshare failed: Operation not permitted\n")
+    own.unlink()
     monkeypatch.setenv("PATH", "/nowhere")
     assert "a lab needs unshare, nsenter, setpriv, ip, tc, which" in call("lab", "up", "dgx-h100").err
     assert not list(folder.iterdir())

@@ -12,12 +12,12 @@ mod control;
 mod system;
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::net::UnixListener;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
+use control::Control;
 use unisono_fabric::network::MTU;
 use unisono_fabric::{Network, Topology};
 
@@ -25,6 +25,8 @@ use unisono_fabric::{Network, Topology};
 const PACKETS_A_TURN: usize = 16;
 /// The longest wait, in nanoseconds.
 const LONGEST_WAIT: i64 = 1_000_000_000;
+/// Nanoseconds until a client that does not read its answer gets more of it.
+const WAIT_FOR_CLIENT: i64 = 1_000_000;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -46,9 +48,8 @@ fn run(topology: &str, socket: &str, setup: &str) -> Result<(), String> {
     let topology = Topology::parse(&text)?;
     let devices = hosts(&topology, setup)?;
     system::hurry();
-    let listener = UnixListener::bind(socket).map_err(|error| format!("'{socket}': {error}"))?;
-    listener.set_nonblocking(true).map_err(|error| error.to_string())?;
-    carry(&topology, &devices, &listener)
+    let control = Control::new(socket).map_err(|error| format!("'{socket}': {error}"))?;
+    carry(&topology, &devices, control)
 }
 
 /// Makes the namespaces of all hosts, and waits until each is set up.
@@ -80,7 +81,7 @@ fn hosts(topology: &Topology, setup: &str) -> Result<Vec<File>, String> {
 }
 
 /// Carries packets between the devices until a request ends it.
-fn carry(topology: &Topology, devices: &[File], listener: &UnixListener) -> Result<(), String> {
+fn carry(topology: &Topology, devices: &[File], mut control: Control) -> Result<(), String> {
     let mut network = Network::new(topology);
     let begin = Instant::now();
     let clock = || i64::try_from(begin.elapsed().as_nanos()).unwrap_or(i64::MAX);
@@ -100,37 +101,46 @@ fn carry(topology: &Topology, devices: &[File], listener: &UnixListener) -> Resu
             }
             waits.push(if free > now { -1 } else { device.as_raw_fd() });
         }
-        waits.push(listener.as_raw_fd());
+        waits.extend(control.descriptors());
+        if control.is_busy() {
+            wake = wake.min(now + WAIT_FOR_CLIENT);
+        }
         let ready = system::wait(&waits, (wake - clock()).clamp(0, LONGEST_WAIT)).map_err(|error| error.to_string())?;
         for (host, device) in devices.iter().enumerate() {
             if ready[host] {
-                read_host(&mut network, host, device, &clock);
+                read_host(&mut network, host, device, &clock)
+                    .map_err(|error| format!("host {} has gone: {error}", topology.names[host]))?;
             }
         }
-        if ready[devices.len()] && control::answer(listener, topology, &mut network) {
+        let asked = control.is_busy() || ready[devices.len()..].contains(&true);
+        if asked && control.serve(topology, &mut network) {
             return Ok(());
         }
     }
 }
 
-/// Sends the packets of a host that its cable has room for.
-fn read_host(network: &mut Network, host: usize, mut device: &File, clock: &impl Fn() -> i64) {
+/// Sends the packets of a host that its cable has room for; an error is that of a device whose namespace has ended.
+fn read_host(network: &mut Network, host: usize, mut device: &File, clock: &impl Fn() -> i64) -> std::io::Result<()> {
     for _ in 0..PACKETS_A_TURN {
         let now = clock();
         if network.free_at(host) > now {
-            return;
+            break;
         }
         let mut data = network.buffer();
         data.resize(MTU, 0);
         match device.read(&mut data) {
-            Ok(bytes) if bytes > 0 => data.truncate(bytes),
-            _ => return network.give_back(data),
+            Ok(bytes) => data.truncate(bytes),
+            Err(error) => {
+                network.give_back(data);
+                return if error.kind() == ErrorKind::WouldBlock { Ok(()) } else { Err(error) };
+            }
         }
         match destination(&data) {
             Some(to) if to != host && to < network.hosts() => network.send(host, to, data, now),
             _ => network.give_back(data),
         }
     }
+    Ok(())
 }
 
 /// Returns the host to which a packet of IPv4 goes.

@@ -45,7 +45,7 @@ pub fn ignore_children() {
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
 }
 
-/// Waits for input on descriptors, up to some nanoseconds, and returns which have some; negative ones have none.
+/// Waits for input or errors on descriptors, up to some nanoseconds, and returns which have some; negative ones have none.
 pub fn wait(descriptors: &[RawFd], nanoseconds: i64) -> Result<Vec<bool>> {
     let entry = |&fd: &RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     let mut entries: Vec<libc::pollfd> = descriptors.iter().map(entry).collect();
@@ -56,7 +56,7 @@ pub fn wait(descriptors: &[RawFd], nanoseconds: i64) -> Result<Vec<bool>> {
     let found = unsafe { libc::ppoll(entries.as_mut_ptr(), count, &raw const limit, std::ptr::null()) };
     match check(found) {
         Err(error) if error.kind() != ErrorKind::Interrupted => Err(error),
-        _ => Ok(entries.iter().map(|entry| entry.revents & libc::POLLIN != 0).collect()),
+        _ => Ok(entries.iter().map(|entry| entry.revents != 0).collect()),
     }
 }
 
