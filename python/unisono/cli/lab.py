@@ -13,7 +13,7 @@ from unisono.base.names import did_you_mean
 from unisono.cli._options import json_option
 from unisono.cli._output import number, print_fields, print_json, print_lines, print_table, working
 from unisono.cli._sources import Unused, refuse_unused
-from unisono.cli.run import passing_signals
+from unisono.cli.run import note_unserved, passing_signals
 from unisono.lab import ranks as ranks_of_lab
 from unisono.lab import session
 from unisono.planning.plan_files import is_plan_file
@@ -95,10 +95,14 @@ def _run(program: tuple[str, ...], ranks: int | None, plan: str | None, report: 
         raise click.UsageError("-n is missing: the number of ranks, as in 'unisono lab run -n 8 -- ./program'")
     if plan is None and (both or report is not None):
         raise click.UsageError(f"{'--both' if both else '--report'} goes with a plan; name it with --plan")
-    if plan is not None and not (is_file(plan) and is_plan_file(plan)):
-        raise InputError(f"'{plan}' is not a plan file; 'unisono plan ... -o FILE.plan' and 'unisono tune' write them")
     if report is not None and report != "stderr":
         check_writable(report, plan)
+    if plan is not None:
+        if not (is_file(plan) and is_plan_file(plan)):
+            raise InputError(
+                f"'{plan}' is not a plan file; 'unisono plan ... -o FILE.plan' and 'unisono tune' write them"
+            )
+        note_unserved(plan, ranks, off=False)
     found = session.current()
     starter = ranks_of_lab.launcher(found, ranks, program[0])
     variables = ranks_of_lab.variables(found, starter)

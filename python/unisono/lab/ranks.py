@@ -1,14 +1,12 @@
 """MPI programs on the hosts of a lab, started by the real launcher of Open MPI or MPICH."""
 
-import shlex
 import shutil
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from unisono._core import InputError
 from unisono.lab.session import Lab
-from unisono.mpi import installations
+from unisono.mpi import installations, launchers
 from unisono.mpi.launchers import Launcher, check_program, environment, find_launcher, is_launcher, linked_library
 
 __all__ = ["FAMILIES", "command", "launcher", "variables"]
@@ -52,13 +50,9 @@ def launcher(lab: Lab, ranks: int, program: str) -> Launcher:
 def command(
     lab: Lab, starter: Launcher, ranks: int, program: Sequence[str], plan: str | None, report: str | None
 ) -> list[str]:
-    """Returns the command that starts ranks of a program on the first host; by ``unisono run`` with a plan."""
-    if plan is None:
-        return [*lab.enter(lab.network.hosts[0]), *starter.command(ranks, True, {}, list(program))]
-    planned = ["run", "-n", str(ranks), "--plan", plan, *(() if report is None else ("--report", report))]
-    words = shlex.join([str(starter.path), *starter.options])
-    run = [sys.executable, "-m", "unisono", *planned, "--launcher", words, "--", *program]
-    return [*lab.enter(lab.network.hosts[0]), *run]
+    """Returns the command that starts ranks of a program from the first host, as ``unisono run`` does with a plan."""
+    of_ranks = {} if plan is None else launchers.variables(plan, report, ())
+    return [*lab.enter(lab.network.hosts[0]), *starter.command(ranks, True, of_ranks, list(program))]
 
 
 def variables(lab: Lab, starter: Launcher) -> dict[str, str]:
