@@ -45,7 +45,8 @@ pub fn ignore_children() {
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
 }
 
-/// Waits for input or errors on descriptors, up to some nanoseconds, and returns which have some; negative ones have none.
+/// Waits for input or errors on descriptors, up to some nanoseconds, and returns which have some; negative ones have
+/// none.
 pub fn wait(descriptors: &[RawFd], nanoseconds: i64) -> Result<Vec<bool>> {
     let entry = |&fd: &RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     let mut entries: Vec<libc::pollfd> = descriptors.iter().map(entry).collect();
